@@ -1,0 +1,1 @@
+"""Tests of Kandev: each name reads as a sentence about the product."""

@@ -1,0 +1,1 @@
+"""Programs that check the repository itself; no part of the product."""
