@@ -1,0 +1,56 @@
+"""Errors by whose fault they are. The gateway has one table that turns them into codes.
+
+Not here: outcomes that are no errors (`queued`, `not_running`): those are results.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class KandevError(Exception):
+    """One sentence that names what is wrong and what to do."""
+
+    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = dict(details) if details else None
+
+
+class Refusal(KandevError):
+    """The asker's: nothing was changed."""
+
+
+class Invalid(Refusal):
+    """A value of the right shape that cannot be (VALIDATION_ERROR)."""
+
+
+class NotFound(Refusal):
+    """What was named does not exist (NOT_FOUND)."""
+
+
+class Forbidden(Refusal):
+    """The caller may not do this (FORBIDDEN)."""
+
+
+class Conflict(Refusal):
+    """Not possible in the present state (CONFLICT)."""
+
+
+class QueueFull(Conflict):
+    """The session's queue is at its limit; details `{error: "queue_full", queue_size, max}`."""
+
+
+class AgentFault(KandevError):
+    """The agent's or the sidecar's."""
+
+
+class StoreFault(KandevError):
+    """The database's: busy for too long, full, gone."""
+
+
+class StaleVersion(StoreFault):
+    """A compare-and-set met another version: a second writer was faster."""
+
+
+class Internal(KandevError):
+    """Answered as INTERNAL_ERROR with exactly this sentence: only the two cases that the contract names."""

@@ -1,0 +1,162 @@
+"""A session's value: everything that decides what it does next, frozen, in three machines.
+
+Launch (is there a process), turn (what it works on) and outcome (is the session over) stand side by side.
+The state on the wire is a projection of the three (`views.wire_state`). Not here: what may come in
+(`inputs`), what goes out (`effects`), the rules (`decide`).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+
+class Launch(StrEnum):
+    """The process, as it was observed."""
+
+    ABSENT = "absent"
+    """No process; the next turn starts one."""
+    STARTING = "starting"
+    READY = "ready"
+    CLOSING = "closing"
+    """Stopped, dead or given up: ends with `Gone`, then a new one may start."""
+    LOST = "lost"
+    """Not proven gone in time: still tried, and nothing is started beside it."""
+
+
+class Phase(StrEnum):
+    """The turn."""
+
+    WAITING = "waiting"
+    DISPATCHING = "dispatching"
+    """A prompt was handed over, its fate is not known yet."""
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+
+
+class Outcome(StrEnum):
+    """Whether the session is over, and how."""
+
+    OPEN = "open"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+Ending = Literal["user", "replace", "stop"]
+"""Why we end a turn: a person's cancel, no answer about its prompt in time, or the session's stop."""
+
+
+@dataclass(frozen=True)
+class TurnRef:
+    """The identity of a turn. Compared for equality only.
+
+    A prompt's turn is `(execution, generation)`; one that the agent began by itself has generation 0 and
+    agentctl's own id.
+    """
+
+    execution: str
+    generation: int
+    own: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A message that waits for a turn, or is in one. Its text is in the store."""
+
+    id: str
+    by: Literal["person", "peer", "workflow"] = "person"
+    place: int = 0
+    """Never changes: where an entry that comes back goes to."""
+    asks: tuple[str, ...] = ()
+    """Who waits to hear whether the agent took it."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The turn under way."""
+
+    ref: TurnRef
+    entries: tuple[Entry, ...]
+    """None: the agent began by itself."""
+    taken: bool = False
+    ending: Ending | None = None
+    """Our intent. The agent's stop reason never decides."""
+    ended_by: str | None = None
+    """Who cancelled, for the chat's line."""
+    attempt: int = 0
+    """Which of our cancels; the failure of an older one is history."""
+    asks: tuple[str, ...] = ()
+    """Who waits to hear that it ended."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A decision about a permission: one option, or rejected, or (neither) cancelled."""
+
+    option_id: str | None = None
+    rejected: bool = False
+
+
+@dataclass(frozen=True)
+class Permission:
+    """A request of the agent that waits, or whose answer is on its way."""
+
+    request: str
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """The value. Committed whole, by compare-and-set on the version of its row."""
+
+    id: str
+    outcome: Outcome = Outcome.OPEN
+    launch: Launch = Launch.ABSENT
+    executions: int = 0
+    """How many there were; the id of the latest derives from it."""
+    generation: int = 0
+    """Session-wide, durable, never reset; grows before every dispatch attempt."""
+    places: int = 0
+    turn: Turn | None = None
+    queue: tuple[Entry, ...] = ()
+    jumps: tuple[str, ...] = ()
+    """Entries that are promised the next turn, together and before the others."""
+    parked: str | None = None
+    """Why the queue does not run by itself."""
+    retry: bool = False
+    """The agent refused a prompt; a timer tries again."""
+    refusals: int = 0
+    resuming: bool = False
+    """Start a process even if there is nothing to say."""
+    closing: str | None = None
+    """Why the process is being ended, for the turn that ends with it."""
+    force: bool = False
+    """The teardown under way skips the polite steps."""
+    permissions: tuple[Permission, ...] = ()
+    journal: str | None = None
+    """The journal of the present execution; frames of another are not followed."""
+    seen: int = 0
+    """Last journal position of the present execution whose consequences are committed."""
+    conversation: str | None = None
+    """What takes up the agent's conversation in a new process."""
+    cancellations: int = 0
+    """Grows with every change of `cancellation_pending`."""
+
+    @property
+    def execution(self) -> str:
+        """The id of the latest execution."""
+        return f"{self.id}.{self.executions}"
+
+    @property
+    def phase(self) -> Phase:
+        """The turn's phase."""
+        if self.turn is None:
+            return Phase.WAITING
+        if self.turn.ending:
+            return Phase.CANCELLING
+        return Phase.RUNNING if self.turn.taken else Phase.DISPATCHING
+
+    @property
+    def cancelling(self) -> bool:
+        """A person's cancel is under way (`cancellation_pending`)."""
+        return self.turn is not None and self.turn.ending == "user"

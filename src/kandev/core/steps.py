@@ -1,0 +1,51 @@
+"""Small steps that several rules of a session share. Not here: any rule of its own."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from kandev.core.effects import Note, PermissionClosed, Reply
+from kandev.core.session import Answer, Ending, Entry, Permission, Session
+
+Step = tuple[Session, tuple[Note, ...]]
+
+CANCELLED_BY_A_PERSON: Final = "cancelled by a person"
+"""Why a queue is parked after an explicit cancel."""
+COMPLETED: Final = "the session was completed"
+NOT_PROVEN_GONE: Final = "the old process is not proven gone"
+"""Why a queue is parked otherwise."""
+NOT_RUNNING: Final = "agent not running"
+TIMED_OUT: Final = "cancel timed out, still under way"
+
+
+def replies(asks: Iterable[str], status: str, error: str | None = None) -> tuple[Note, ...]:
+    """The same answer to all of them."""
+    return tuple(Reply(a, status, error) for a in asks)
+
+
+def silent(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Nobody waits for them (any more)."""
+    return tuple(replace(e, asks=()) if e.asks else e for e in entries)
+
+
+def ending(s: Session, why: Ending, by: str | None = None) -> Session:
+    """Record the intent. Everything that the turn asked is answered as cancelled."""
+    assert s.turn is not None
+    permissions = tuple(replace(p, answer=p.answer or Answer()) for p in s.permissions)
+    attempt = s.turn.attempt + (s.turn.ending is None)
+    turn = replace(s.turn, ending=why, attempt=attempt, ended_by=by or s.turn.ended_by)
+    return replace(s, turn=turn, permissions=permissions)
+
+
+def give_back(s: Session) -> Session:
+    """Certainly not taken: every entry returns to its old place, and the turn carries none."""
+    assert s.turn is not None
+    queue = tuple(sorted((*s.queue, *s.turn.entries), key=lambda e: e.place))
+    return replace(s, queue=queue, turn=replace(s.turn, entries=()))
+
+
+def closed(permissions: Iterable[Permission], s: Session, by: str) -> tuple[Note, ...]:
+    """The transcript's account of requests that end with their turn."""
+    if s.turn is None:
+        return ()
+    return tuple(PermissionClosed(s.turn.ref, p.request, "cancelled", by) for p in permissions)

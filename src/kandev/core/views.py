@@ -1,0 +1,118 @@
+"""What follows from a session's value: its wire state, what is owed, what is waited for. No rules."""
+
+from kandev.core.effects import (
+    AnswerPermission,
+    CancelTurn,
+    Follow,
+    Owed,
+    Prompt,
+    Start,
+    Teardown,
+    Timer,
+)
+from kandev.core.session import Entry, Launch, Outcome, Session, TurnRef
+
+
+def wire_state(s: Session) -> str:
+    """The session state that the world sees: a projection, never an input to a rule."""
+    if s.outcome is not Outcome.OPEN:
+        return s.outcome.upper()
+    if s.turn and not s.resuming:
+        return "RUNNING"
+    starts_over = s.launch is Launch.CLOSING and (s.resuming or bool(batch(s)))
+    if s.launch is Launch.STARTING or starts_over:
+        return "STARTING"
+    return "WAITING_FOR_INPUT" if s.executions else "CREATED"
+
+
+def execution_status(s: Session) -> str | None:
+    """`starting`, `ready`, `busy`, `replacing`; None without an execution."""
+    match s.launch:
+        case Launch.ABSENT:
+            return None
+        case Launch.STARTING:
+            return "starting"
+        case Launch.READY:
+            return "busy" if s.turn else "ready"
+        case _:
+            return "replacing" if s.outcome is Outcome.OPEN else "gone"
+
+
+def waiting_for(s: Session) -> str | None:
+    """`permission` while the agent waits for a decision of ours."""
+    open_ones = s.launch is Launch.READY and any(p.answer is None for p in s.permissions)
+    return "permission" if open_ones else None
+
+
+def owed(s: Session) -> tuple[Owed, ...]:
+    """Everything that has to be done outside, in the order in which it should begin."""
+    match s.launch:
+        case Launch.ABSENT:
+            return ()
+        case Launch.STARTING:
+            return (Start(s.execution),)
+        case Launch.CLOSING | Launch.LOST:
+            unsettled = s.turn.ref if s.turn and not s.turn.taken else None
+            return (Teardown(s.execution, unsettled, s.force),)
+    due: list[Owed] = [Follow(s.execution)]
+    if s.turn:
+        if not s.turn.taken:
+            due.append(Prompt(s.turn.ref, tuple(e.id for e in s.turn.entries)))
+        if s.turn.ending:
+            # agentctl answers the turn's permission requests itself, as part of its cancel: an answer of
+            # ours beside it could reach the agent first and let it go on.
+            due.append(CancelTurn(s.turn.ref, s.turn.attempt))
+        else:
+            due += [AnswerPermission(s.turn.ref, p.request, p.answer) for p in s.permissions if p.answer]
+    return tuple(due)
+
+
+def timers(s: Session) -> frozenset[Timer]:
+    """Everything that is waited for has an end."""
+    due = {Timer("ask", a) for e in (*s.queue, *in_turn(s)) for a in e.asks}
+    if s.launch is Launch.STARTING:
+        due.add(Timer("start", s.execution))
+    if s.launch is Launch.CLOSING:
+        due.add(Timer("close", s.execution))
+    if s.turn:
+        due |= {Timer("ask", a) for a in s.turn.asks}
+        if s.launch is Launch.READY:
+            if not s.turn.taken:
+                due.add(Timer("accept", s.turn.ref))
+            if s.turn.ending:
+                due.add(Timer("end", (s.turn.ref, s.turn.attempt)))
+    if s.retry:
+        due.add(Timer("retry", s.generation))
+    return frozenset(due)
+
+
+def batch(s: Session) -> tuple[Entry, ...]:
+    """What the next turn would say, if it could begin now."""
+    if s.outcome is not Outcome.OPEN:
+        return ()
+    jumping = tuple(e for i in s.jumps for e in s.queue if e.id == i)
+    if jumping:
+        first = s.queue[:1] if s.generation == 0 and not s.parked else ()
+        return (*(e for e in first if e not in jumping), *jumping)
+    return () if s.parked or s.retry else s.queue[:1]
+
+
+def in_turn(s: Session) -> tuple[Entry, ...]:
+    """The entries that the present turn carries."""
+    return s.turn.entries if s.turn else ()
+
+
+def needs_actor(s: Session) -> bool:
+    """Whether something is under way, or would start by itself."""
+    runs = bool(s.queue) and not s.parked and s.outcome in (Outcome.OPEN, Outcome.COMPLETED)
+    return s.launch is not Launch.ABSENT or s.turn is not None or s.retry or s.resuming or runs
+
+
+def dispatch_id(turn: TurnRef) -> str:
+    """The id under which agentctl knows a prompt attempt."""
+    return f"{turn.execution}:{turn.generation}"
+
+
+def turn_id(turn: TurnRef) -> str:
+    """The id of a turn's row."""
+    return f"{turn.execution}:{turn.own or turn.generation}"

@@ -1,0 +1,1 @@
+"""Tests of turn control's rules: stories, hostile histories, planted bugs."""
