@@ -1,0 +1,272 @@
+"""One actor per session: take what is there, decide, commit, then make the world match.
+
+It awaits its inbox and the store, nothing else. Effects are not "sent": after each commit `_reconcile`
+starts a task for every owed effect and timer that has none, and cancels every one that is not owed any
+more. No await lies between commit and reconcile. After a failed commit the value is read anew: nothing is
+assumed about what was written.
+
+Not here: any rule (`core.decide`), what effects do (`effects`), who is told to exist (`registry`).
+"""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+import structlog
+
+from kandev.core.decide import decide
+from kandev.core.effects import Dropped, Note, Owed, Reply, Timer
+from kandev.core.errors import StaleVersion, StoreFault
+from kandev.core.inputs import Expired, Frame, Gone, Input
+from kandev.core.records import SessionRecord
+from kandev.core.session import Session
+from kandev.core.views import owed, timers
+
+FRAMES_WAITING: Final = 64
+"""Then the journal's reader waits, and agentctl with it."""
+FOLDED_AT_ONCE: Final = 256
+RELOAD_PAUSES_S: Final = (0.05, 0.2, 0.5, 1.0, 2.0)
+"""Between attempts to read the value after a failed commit; the last one repeats."""
+
+log = structlog.get_logger(__name__)
+
+
+class Vanished(Exception):
+    """The session's row is gone: it was deleted."""
+
+
+class Keeper(Protocol):
+    """Where the actor's value is kept. `runtime.keeper` implements it."""
+
+    async def commit(self, record: SessionRecord, after: Session, notes: tuple[Note, ...]) -> SessionRecord:
+        """Write all in one transaction, compared with `record.version`. Raises StoreFault."""
+
+    async def load(self) -> SessionRecord:
+        """The value as it is stored, behind every write that was begun. Raises StoreFault, Vanished."""
+
+
+class Outside(Protocol):
+    """What effects and timers do. `runtime.effects` implements it."""
+
+    async def perform(self, effect: Owed, tell: Callable[[Input], Awaitable[None]]) -> None:
+        """Do it until it is settled, reporting by `tell`; may be cancelled at any await, and done again."""
+
+    def seconds(self, timer: Timer) -> float:
+        """How long until this timer fires."""
+
+    def noticed(self, record: SessionRecord, notes: tuple[Note, ...]) -> None:
+        """After a commit. Never blocks."""
+
+
+def _is_framed(given: Input) -> bool:
+    return isinstance(given, Frame | Gone)
+
+
+class Actor:
+    """The only writer of one session."""
+
+    def __init__(self, record: SessionRecord, keeper: Keeper, outside: Outside) -> None:
+        self.record = record
+        self._keeper, self._outside = keeper, outside
+        self._urgent: deque[Input] = deque()
+        self._frames: deque[Input] = deque()
+        self._wake, self._room = asyncio.Event(), asyncio.Event()
+        self._room.set()
+        self._waiters: dict[str, asyncio.Future[Reply]] = {}
+        self._under_way: dict[Owed | Timer, tuple[asyncio.Task[None], float]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        # What an earlier actor of this session stored, it stored in a commit: no ask has the same name again.
+        self._since, self._asks = record.version, 0
+        self._ended: BaseException | None = None
+
+    # -- from outside -------------------------------------------------------------------------
+
+    def ask(self, make: Callable[[str], Input]) -> "asyncio.Future[Reply]":
+        """Put an ask into the inbox; the future holds the reply, StoreFault, or what ended the actor."""
+        self._asks += 1
+        name = f"{self._since}-{self._asks}"
+        waiter: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        if self._ended is not None:
+            waiter.set_exception(self._ended)
+            return waiter
+        self._waiters[name] = waiter
+        self._put(make(name))
+        return waiter
+
+    async def tell(self, given: Input) -> None:
+        """A report. Frames, and the end that comes behind them, keep their order and wait for room."""
+        if not _is_framed(given):
+            self._put(given)
+            return
+        while len(self._frames) >= FRAMES_WAITING:
+            self._room.clear()
+            await self._room.wait()
+        self._frames.append(given)
+        self._wake.set()
+
+    def nudge(self) -> None:
+        """See whether there is still a reason to be."""
+        self._wake.set()
+
+    def _put(self, given: Input) -> None:
+        self._urgent.append(given)
+        self._wake.set()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing waits and nothing is under way: may be dropped, in the same step as this is asked."""
+        return not (self._urgent or self._frames or self._under_way or self._waiters)
+
+    def under_way(self) -> list[tuple[Owed | Timer, float]]:
+        """What is being done or waited for, and for how many seconds, longest first."""
+        now = asyncio.get_running_loop().time()
+        return [(key, now - since) for key, (task, since) in self._under_way.items() if not task.done()]
+
+    # -- the loop -----------------------------------------------------------------------------
+
+    async def run(self, retire: Callable[[], bool]) -> None:
+        """Until idle and `retire()` agrees. On any way out, effects are cancelled and awaited, waiters
+        answered."""
+        failure: BaseException = StoreFault("The session's actor ended before it could answer; ask again.")
+        try:
+            self._reconcile()
+            while True:
+                while self._urgent or self._frames:
+                    await self._step()
+                if self.idle and retire():
+                    return
+                self._wake.clear()
+                await self._wake.wait()
+        except Vanished as gone:
+            failure = gone
+        finally:
+            self._ended = failure  # whoever asks while the effects end is told at once
+            self._answer_all(failure)
+            await self._cancel_all()
+
+    async def _step(self) -> None:
+        after, taken, notes = self._fold()
+        if after == self.record.value and all(isinstance(note, Reply | Dropped) for note in notes):
+            self._tell(notes)  # a refusal, or history: nothing to write
+            return
+        try:
+            self.record = await self._keeper.commit(self.record, after, tuple(notes))
+        except StaleVersion as fault:
+            await self._again(taken, fault)
+            return
+        except StoreFault as fault:
+            log.warning("commit failed", session_id=self.record.id, error=str(fault))
+            await self._reload(taken, fault)
+            return
+        self._reconcile()
+        self._tell(notes)
+        self._outside.noticed(self.record, tuple(notes))
+
+    def _tell(self, notes: list[Note]) -> None:
+        self._room.set()
+        for note in notes:
+            if isinstance(note, Reply):
+                self._answer(note)
+
+    def _fold(self) -> tuple[Session, list[Input], list[Note]]:
+        """Take inputs as long as what is owed stays the same; an ask ends the fold, to fail alone."""
+        after, taken, notes = self.record.value, list[Input](), list[Note]()
+        while (self._urgent or self._frames) and len(taken) < FOLDED_AT_ONCE:
+            urgent = bool(self._urgent)
+            if urgent and taken:
+                break
+            given = self._urgent.popleft() if urgent else self._frames.popleft()
+            before = after
+            after, told = decide(before, given)
+            taken.append(given)
+            notes += told
+            if urgent or owed(after) != owed(before):
+                break
+        return after, taken, notes
+
+    def _reconcile(self) -> None:
+        wanted: set[Owed | Timer] = {*owed(self.record.value), *timers(self.record.value)}
+        for key in [key for key in self._under_way if key not in wanted]:
+            self._let_go(self._under_way.pop(key)[0])
+        loop = asyncio.get_running_loop()
+        # Always in the same order: the same inputs make the same history.
+        for due in (*owed(self.record.value), *sorted(timers(self.record.value), key=str)):
+            if due not in self._under_way:
+                work = self._wait(due) if isinstance(due, Timer) else self._outside.perform(due, self.tell)
+                name = f"{self.record.id} {type(due).__name__}"
+                self._under_way[due] = (loop.create_task(work, name=name), loop.time())
+
+    async def _wait(self, timer: Timer) -> None:
+        await asyncio.sleep(self._outside.seconds(timer))
+        self._put(Expired(timer))
+
+    # -- ways out -----------------------------------------------------------------------------
+
+    def _answer(self, reply: Reply) -> None:
+        waiter = self._waiters.pop(reply.ask, None)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(reply)
+
+    def _fail(self, ask: str, fault: BaseException) -> None:
+        waiter = self._waiters.pop(ask, None)
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(fault)
+
+    def _answer_all(self, fault: BaseException) -> None:
+        for ask in list(self._waiters):
+            self._fail(ask, fault)
+
+    async def _again(self, taken: list[Input], fault: StaleVersion) -> None:
+        """Nothing was written. When somebody else wrote the row (a new name), the inputs are decided anew."""
+        before = self.record.version
+        fresh = await self._reread()
+        if fresh is None or fresh.version == before:
+            await self._reload(taken, fault)
+            return
+        self.record = fresh
+        self._outside.noticed(fresh, ())
+        for given in reversed(taken):
+            (self._frames if _is_framed(given) else self._urgent).appendleft(given)
+
+    async def _reread(self) -> SessionRecord | None:
+        try:
+            return await self._keeper.load()
+        except StoreFault:
+            return None
+
+    async def _reload(self, taken: list[Input], fault: StoreFault) -> None:
+        """Nobody knows what was written. Frames are read again from what is stored, effects done again."""
+        await self._cancel_all()
+        for attempt in itertools.count():
+            self._frames.clear()
+            self._room.set()
+            for given in (*taken, *self._urgent):
+                self._fail(getattr(given, "ask", ""), fault)
+            taken = []
+            self._urgent.clear()
+            try:
+                self.record = await self._keeper.load()
+            except StoreFault:
+                await asyncio.sleep(RELOAD_PAUSES_S[min(attempt, len(RELOAD_PAUSES_S) - 1)])
+                continue
+            break
+        arrived = {getattr(given, "ask", "") for given in self._urgent}
+        for ask in self._waiters.keys() - {t.key for t in timers(self.record.value)} - arrived:
+            self._fail(str(ask), fault)  # its reply may have been in the commit that nobody knows of
+        self._outside.noticed(self.record, ())
+        self._reconcile()
+
+    def _let_go(self, task: "asyncio.Task[None]") -> None:
+        if not task.done():
+            task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def _cancel_all(self) -> None:
+        for task, _ in self._under_way.values():
+            self._let_go(task)
+        self._under_way.clear()
+        if self._ending:
+            await asyncio.wait(self._ending)

@@ -1,0 +1,305 @@
+"""A decision becomes rows: everything that one input changed, in one transaction.
+
+`book` writes the session's value (compare-and-set), its entries, turns, executions and transcript, the
+task's state, and the notifications that tell of it. Synchronous over the transaction: no await can lie
+between reading the task's row and writing it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kandev.core import payloads
+from kandev.core import task as task_rules
+from kandev.core.board import Task
+from kandev.core.effects import (
+    Claimed,
+    Enqueued,
+    ExecutionOver,
+    Fate,
+    LaunchOver,
+    Line,
+    Note,
+    PermissionClosed,
+    PermissionOpened,
+    Returned,
+    Review,
+    Told,
+    TurnClosed,
+    TurnOpened,
+)
+from kandev.core.records import EntryRecord, ExecutionRecord, SessionRecord, TurnRecord
+from kandev.core.session import Launch, Session
+from kandev.core.views import dispatch_id, execution_status, turn_id, waiting_for, wire_state
+from kandev.ports.clock import Ids
+from kandev.ports.store import Tx
+from kandev.runtime.transcribe import Scribe
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a booking needs beside the rows: the time, new names, the queue's limit for payloads."""
+
+    at: str
+    ids: Ids
+    queue_max: int
+
+
+def book(
+    tx: Tx, record: SessionRecord, after: Session, notes: tuple[Note, ...], stamp: Stamp
+) -> SessionRecord:
+    """Returns the record as it is stored now. Raises StaleVersion when somebody else wrote."""
+    booking = _Booking(tx, record, after, stamp)
+    for note in notes:
+        booking.note(note)
+    return booking.close()
+
+
+class _Booking:
+    """One transaction's worth of one session."""
+
+    def __init__(self, tx: Tx, record: SessionRecord, after: Session, stamp: Stamp) -> None:
+        self._tx, self._record, self._after, self._stamp = tx, record, after, stamp
+        self._scribe = Scribe(tx, stamp.ids, record.id, stamp.at, record.open_message)
+        self._state = wire_state(after)
+        self._error = record.error
+        self._review = False
+        self._launch_over: LaunchOver | None = None
+
+    def note(self, note: Note) -> None:
+        match note:
+            case Enqueued():
+                self._enqueued(note)
+            case Claimed() | Returned() | Fate():
+                self._moved(note)
+            case TurnOpened() | TurnClosed():
+                self._scribe.close()
+                self._turn(note)
+            case Told() | Line() | PermissionOpened() | PermissionClosed():
+                self._written(note)
+            case LaunchOver():
+                self._launch_over = note
+                self._error = note.error
+            case ExecutionOver():
+                self._execution_over(note)
+            case Review():
+                self._review = True
+
+    def close(self) -> SessionRecord:
+        """The parts that follow from the value as a whole."""
+        before, after, at = self._record, self._after, self._stamp.at
+        changed = self._state != before.state
+        self._execution_row()
+        if self._state == "RUNNING":
+            self._error = None
+        fresh = replace(
+            before,
+            value=after,
+            state=self._state,
+            since=at if changed else before.since,
+            waiting_for=waiting_for(after),
+            open_message=self._scribe.finish(),
+            error=self._error,
+            meta={**before.meta, **self._scribe.meta},
+            updated_at=at,
+        )
+        self._tx.sessions.update(fresh)
+        fresh = replace(fresh, version=before.version + 1)
+        self._task(changed)
+        self._announce(before, fresh, changed)
+        return fresh
+
+    # -- entries ------------------------------------------------------------------------------
+
+    def _enqueued(self, note: Enqueued) -> None:
+        entry, draft, at = note.entry, note.draft, self._stamp.at
+        by = {"person": "user", "peer": "agent", "workflow": "workflow"}[entry.by]
+        self._tx.entries.insert(
+            EntryRecord(
+                id=entry.id,
+                session_id=self._record.id,
+                task_id=self._record.task_id,
+                message_id=draft.message_id,
+                content=draft.content,
+                queued_by=by,
+                place=entry.place,
+                state="queued",
+                queued_at=at,
+                at=at,
+                sender_task_id=draft.sender_task_id,
+                key=draft.key,
+            )
+        )
+
+    def _moved(self, note: Claimed | Returned | Fate) -> None:
+        match note:
+            case Claimed(turn, entries):
+                for row in self._rows(entries):
+                    claim = replace(
+                        row, state="claimed", dispatch_id=dispatch_id(turn), turn_id=turn_id(turn)
+                    )
+                    self._tx.entries.update(replace(claim, at=self._stamp.at))
+                    metadata = {"entry_id": row.id, "queued_by": row.queued_by}
+                    if row.sender_task_id:
+                        metadata["sender_task_id"] = row.sender_task_id
+                    self._scribe.user(row.message_id, row.content, turn, metadata)
+            case Returned(entries):
+                for row in self._rows(entries):
+                    back = replace(row, state="queued", dispatch_id=None, turn_id=None, at=self._stamp.at)
+                    self._tx.entries.update(back)
+                    self._scribe.delivery(row.message_id, "waiting")
+            case Fate(entry, fate, turn, by):
+                for row in self._rows((entry,)):
+                    end = replace(row, state=fate, by=by, at=self._stamp.at)
+                    self._tx.entries.update(replace(end, turn_id=turn_id(turn)) if turn else end)
+                    if fate != "delivered":
+                        self._scribe.delivery(row.message_id, fate)
+
+    def _rows(self, entries: tuple[str, ...]) -> list[EntryRecord]:
+        found = (self._tx.entries.get(e) for e in entries)
+        return [row for row in found if row is not None]
+
+    # -- turns, executions, transcript ----------------------------------------------------------
+
+    def _turn(self, note: TurnOpened | TurnClosed) -> None:
+        ref, at = note.turn, self._stamp.at
+        named = {"turn_id": turn_id(ref), "execution_id": ref.execution, "prompt_generation": ref.generation}
+        if isinstance(note, TurnOpened):
+            row = TurnRecord(
+                turn_id(ref),
+                self._record.id,
+                ref.execution,
+                ref.generation,
+                "active",
+                at,
+                own_turn_id=ref.own,
+            )
+            self._tx.turns.insert(row)
+            self._notify("session.turn.started", {**named, "own_turn_id": ref.own})
+            return
+        found = self._tx.turns.get(turn_id(ref))
+        if found is not None:
+            over = replace(found, state="ended", ended_at=at, stop_reason=note.stop_reason, cause=note.cause)
+            self._tx.turns.update(replace(over, error=note.error))
+        end = {"stop_reason": note.stop_reason, "cause": note.cause, "error": note.error}
+        self._notify("session.turn.completed", {**named, **end})
+
+    def _written(self, note: Told | Line | PermissionOpened | PermissionClosed) -> None:
+        match note:
+            case Told():
+                self._scribe.told(note)
+            case Line():
+                self._scribe.line(note)
+            case PermissionOpened():
+                self._scribe.permission(note)
+            case PermissionClosed():
+                self._scribe.permission_closed(note)
+
+    def _execution_row(self) -> None:
+        before, after = self._record.value, self._after
+        if after.executions != before.executions:
+            row = ExecutionRecord(
+                after.execution, self._record.id, after.executions, "starting", self._stamp.at
+            )
+            self._tx.executions.insert(row)
+            return
+        status = execution_status(after)
+        if status is None or (status == execution_status(before) and after.journal == before.journal):
+            return
+        found = self._tx.executions.get(after.execution)
+        if found is not None:
+            self._tx.executions.update(
+                replace(found, status=status, journal_id=after.journal or found.journal_id)
+            )
+
+    def _execution_over(self, note: ExecutionOver) -> None:
+        found = self._tx.executions.get(note.execution)
+        if found is None:
+            return
+        gone = replace(
+            found, status="gone", ended_at=self._stamp.at, exit_code=note.exit_code, error=note.error
+        )
+        self._tx.executions.update(replace(gone, survivors=note.survivors))
+
+    # -- the task, and who is told ----------------------------------------------------------------
+
+    def _task(self, changed: bool) -> None:
+        works = changed and self._state in task_rules.WORKING_SESSIONS
+        if not (works or self._review or self._launch_over):
+            return
+        task = self._tx.tasks.get(self._record.task_id)
+        if task is None:
+            return
+        fresh = self._moved_task(task)
+        if fresh == task:
+            return
+        self._tx.tasks.update(replace(fresh, updated_at=self._stamp.at))
+        stored = self._tx.tasks.get(task.id) or fresh
+        self._notify_workspace("task.updated", {"task": payloads.task(stored)})
+        if task.state != fresh.state:
+            states = {"task_id": task.id, "old_state": task.state, "new_state": fresh.state}
+            self._notify_workspace("task.state_changed", states)
+
+    def _moved_task(self, task: Task) -> Task:
+        if self._state == "STARTING" and self._record.state != "STARTING":
+            task = task_rules.launching(task)
+        if self._state == "RUNNING" and self._record.state != "RUNNING":
+            task = task_rules.working(task)
+        others = self._tx.sessions.of_task(task.id)
+        states = [self._state, *(s.state for s in others if s.id != self._record.id)]
+        over = self._launch_over
+        if over is not None and not over.cancelled:
+            task = task_rules.launch_over(task, states, over.error)
+        if self._review or (over is not None and over.cancelled):
+            task = task_rules.to_review(task, states)
+        return task
+
+    def _announce(self, before: SessionRecord, fresh: SessionRecord, changed: bool) -> None:
+        if changed:
+            states = {"task_id": fresh.task_id, "old_state": before.state, "new_state": fresh.state}
+            self._notify_both("session.state_changed", {**states, "since": fresh.since})
+        if fresh.value.cancellations != before.value.cancellations:
+            pending = {
+                "cancellation_pending": fresh.value.cancelling,
+                "cancellation_revision": fresh.value.cancellations,
+            }
+            self._notify_both("session.cancellation_changed", pending)
+        self._announce_execution(before.value, fresh.value)
+        waiting = [e.id for e in before.value.queue] != [e.id for e in fresh.value.queue]
+        if waiting or before.value.parked != fresh.value.parked:
+            queue = {
+                "count": len(fresh.value.queue),
+                "max": self._stamp.queue_max,
+                "auto_run": fresh.value.parked is None,
+                "parked_reason": fresh.value.parked,
+            }
+            self._notify("message.queue.status_changed", queue)
+        picture, old = self._picture(fresh), self._picture(before)
+        if {**picture, "updated_at": ""} != {**old, "updated_at": ""}:
+            self._notify_both("session.updated", {"session": picture})
+
+    def _announce_execution(self, before: Session, after: Session) -> None:
+        if before.launch is after.launch:
+            return
+        execution: dict[str, Any] = {"execution_id": after.execution}
+        if after.launch is Launch.READY:
+            self._notify("session.agentctl_ready", execution)
+        elif self._launch_over is not None and self._launch_over.error:
+            self._notify("session.agentctl_error", {**execution, "error": self._launch_over.error})
+
+    def _picture(self, record: SessionRecord) -> dict[str, Any]:
+        turn = record.value.turn
+        row = self._tx.turns.get(turn_id(turn.ref)) if turn else None
+        worktree = self._tx.tasks.worktree(record.task_id)
+        return payloads.session(record, queue_max=self._stamp.queue_max, turn=row, worktree=worktree)
+
+    def _notify(self, action: str, payload: dict[str, Any]) -> None:
+        self._tx.notifications.add(
+            "session", self._record.id, action, {"session_id": self._record.id, **payload}
+        )
+
+    def _notify_workspace(self, action: str, payload: dict[str, Any]) -> None:
+        self._tx.notifications.add("workspace", self._record.workspace_id, action, payload)
+
+    def _notify_both(self, action: str, payload: dict[str, Any]) -> None:
+        self._notify(action, payload)
+        self._notify_workspace(action, {"session_id": self._record.id, **payload})

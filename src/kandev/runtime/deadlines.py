@@ -1,0 +1,35 @@
+"""Every time constant and limit of turn control, in seconds. Set by the settings; tests shrink them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """What happens at each is said beside it."""
+
+    message_answer_s: float = 20.0
+    """The sender hears what is true then (`queued`); delivery goes on."""
+    prompt_accept_s: float = 10.0
+    """Then agentctl is asked about the dispatch id, and the process given up if that tells nothing."""
+    cancel_acknowledge_s: float = 5.0
+    """Then the turn's end is claimed and the process replaced."""
+    launch_s: float = 120.0
+    """The launch failed and is rolled back."""
+    worktree_s: float = 120.0
+    """Preparing the worktree, apart from the launch."""
+    teardown_s: float = 10.0
+    """The whole ladder; then the execution is LOST, and still tried."""
+    agentctl_call_s: float = 10.0
+    """The call's result is unknown: ask again, then treat as lost."""
+    agentctl_lost_s: float = 30.0
+    """agentctl cannot be reached for so long: its execution is treated as ended."""
+    commit_s: float = 5.0
+    """The ask fails as internal."""
+    refusal_retry_s: float = 1.0
+    """Before a refused entry is tried again; doubled with each refusal."""
+    sweep_s: float = 15.0
+    """Look for entries that nobody drains."""
+    silent_notice_s: float = 300.0
+    """`session.explain` says that the agent is silent; nothing is ended by silence."""
+    queue_max: int = 10
+    """Entries per session that may wait (0: no limit)."""

@@ -1,0 +1,319 @@
+"""What a session owes to the outside, done with deadlines and repeated until it is settled.
+
+Each effect ends in a report, or is cancelled because it is not owed any more; an answer that did not come
+is asked for again, never guessed. What bounds an effect is the timer beside it (`seconds`), not a number of
+attempts.
+
+Not here: when something is owed (`core.views`), talking to agentctl (`ports.execution`).
+"""
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from kandev.core.board import Profile, Repository, Task, Worktree
+from kandev.core.effects import (
+    AnswerPermission,
+    CancelTurn,
+    ExecutionOver,
+    Follow,
+    Note,
+    Owed,
+    Prompt,
+    Start,
+    Teardown,
+    Timer,
+)
+from kandev.core.errors import AgentFault, KandevError, StoreFault
+from kandev.core.inputs import (
+    CancelFailed,
+    CancelUnheard,
+    Exited,
+    Gone,
+    Input,
+    LaunchFailed,
+    Ready,
+    Refused,
+    Taken,
+)
+from kandev.core.records import SessionRecord
+from kandev.core.session import TurnRef
+from kandev.core.views import dispatch_id
+from kandev.ports.execution import (
+    Agents,
+    CancelRefused,
+    Down,
+    LaunchRefused,
+    LaunchSpec,
+    UnknownExecution,
+    Unreachable,
+)
+from kandev.ports.store import Store, Tx
+from kandev.ports.worktrees import Worktrees
+from kandev.runtime.deadlines import Deadlines
+
+Tell = Callable[[Input], Awaitable[None]]
+
+PAUSES_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
+"""Between attempts; the last one repeats."""
+UNANSWERED_S: Final = 2.0
+"""How much later than agentctl's own deadline we claim a turn's end: agentctl answers first unless it is
+gone."""
+UNKNOWN: Final = "agentctl does not know the agent's process any more"
+UNREACHABLE: Final = "agentctl cannot be reached"
+
+log = structlog.get_logger(__name__)
+
+
+class SessionEffects:
+    """Implements `actor.Outside` for one session. `spawn` runs short work in a group that outlives the actor;
+    `changed` hears of every commit."""
+
+    def __init__(
+        self,
+        agents: Agents,
+        store: Store,
+        worktrees: Worktrees,
+        deadlines: Deadlines,
+        spawn: Callable[[Awaitable[None]], None],
+        changed: Callable[[SessionRecord], None],
+    ) -> None:
+        self._agents, self._store, self._worktrees = agents, store, worktrees
+        self._deadlines, self._spawn, self._changed = deadlines, spawn, changed
+        self._record: SessionRecord | None = None
+        self.cancel_acknowledge_s: float | None = None
+        """The profile's own, once it is known."""
+
+    def bind(self, record: SessionRecord, cancel_acknowledge_s: float | None) -> None:
+        """Before the first effect."""
+        self._record, self.cancel_acknowledge_s = record, cancel_acknowledge_s
+
+    # -- actor.Outside ------------------------------------------------------------------------
+
+    async def perform(self, effect: Owed, tell: Tell) -> None:
+        """Until settled. A bug of ours in an effect is logged and the effect tried again: its timer ends
+        it."""
+        for attempt in itertools.count():
+            try:
+                await self._once(effect, tell)
+                return
+            except Unreachable as fault:
+                log.info(
+                    "agentctl unreachable", session_id=self._session, effect=str(effect), error=str(fault)
+                )
+            except StoreFault as fault:
+                log.warning("store", session_id=self._session, effect=str(effect), error=str(fault))
+            except UnknownExecution:
+                await tell(Exited(_execution(effect), why=UNKNOWN))
+                return
+            except AgentFault as fault:  # said in words: asking again changes nothing, and a timer runs
+                log.warning("agent", session_id=self._session, effect=str(effect), error=str(fault))
+                return
+            except Exception:
+                error_id = uuid.uuid4().hex[:12]
+                log.exception("effect", session_id=self._session, effect=str(effect), error_id=error_id)
+            await asyncio.sleep(PAUSES_S[min(attempt, len(PAUSES_S) - 1)])
+
+    def seconds(self, timer: Timer) -> float:
+        """How long until it fires."""
+        d = self._deadlines
+        acknowledge = (
+            d.cancel_acknowledge_s if self.cancel_acknowledge_s is None else self.cancel_acknowledge_s
+        )
+        match timer.kind:
+            case "accept":
+                return d.prompt_accept_s
+            case "end":
+                return acknowledge + d.prompt_accept_s + UNANSWERED_S
+            case "start":
+                return d.launch_s + d.worktree_s + UNANSWERED_S
+            case "close":
+                return d.teardown_s
+            case "retry":
+                refusals = max(self._record.value.refusals, 1) if self._record else 1
+                return d.refusal_retry_s * 2.0 ** (refusals - 1)
+            case "ask":
+                return d.message_answer_s
+
+    def noticed(self, record: SessionRecord, notes: tuple[Note, ...]) -> None:
+        """An execution whose end is committed is not needed at agentctl any more."""
+        self._record = record
+        self._changed(record)
+        for note in notes:
+            if isinstance(note, ExecutionOver):
+                self._spawn(self._forget(note.execution))
+
+    # -- each effect ----------------------------------------------------------------------------
+
+    @property
+    def _session(self) -> str:
+        return self._record.id if self._record else "?"
+
+    async def _once(self, effect: Owed, tell: Tell) -> None:
+        match effect:
+            case Start(execution):
+                await self._start(execution, tell)
+            case Follow(execution):
+                await self._follow(execution, tell)
+            case Prompt(turn, entries):
+                await self._prompt(turn, entries, tell)
+            case CancelTurn(turn, attempt):
+                await self._cancel(turn, attempt, tell)
+            case Teardown():
+                await self._teardown(effect, tell)
+            case AnswerPermission(turn, request, answer):
+                await self._agents.answer_permission(turn, request, answer, self._deadlines.agentctl_call_s)
+
+    async def _start(self, execution: str, tell: Tell) -> None:
+        try:
+            spec = await self._spec(execution)
+            up = await self._agents.start(spec, self._deadlines.launch_s)
+        except LaunchRefused as refused:
+            await tell(LaunchFailed(execution, refused.message, refused.stderr))
+        except (Unreachable, StoreFault):
+            raise
+        except KandevError as fault:  # the worktree, the profile: sentences for people
+            await tell(LaunchFailed(execution, fault.message))
+        else:
+            await tell(Ready(execution, up.journal, up.conversation, up.memory, up.agent))
+
+    async def _spec(self, execution: str) -> LaunchSpec:
+        record, task, profile, repository, known = await self._store.read(self._launch_facts)
+        self.cancel_acknowledge_s = profile.cancel_acknowledge_s
+        place = known or self._worktrees.place(task, repository)
+        base = task.repositories[0].base_branch if task.repositories else None
+        async with asyncio.timeout(self._deadlines.worktree_s):
+            worktree = await self._worktrees.prepare(place, repository, base)
+        if worktree != known:
+            await self._store.write(lambda tx: tx.tasks.set_worktree(worktree))
+        return LaunchSpec(
+            execution=execution,
+            session_id=record.id,
+            task_id=task.id,
+            protocol=profile.protocol,
+            command=profile.command,
+            cwd=worktree.path,
+            env=profile.env,
+            mcp_servers=profile.mcp_servers,
+            resume_token=record.value.conversation,
+            model=profile.model,
+            mode=profile.mode,
+            auto_approve=profile.auto_approve,
+            auth_method=profile.auth_method,
+            withhold=profile.withhold,
+            cancel_acknowledge_s=profile.cancel_acknowledge_s,
+        )
+
+    def _launch_facts(
+        self, tx: Tx
+    ) -> tuple[SessionRecord, Task, Profile, Repository | None, Worktree | None]:
+        record = tx.sessions.get(self._session)
+        task = tx.tasks.get(record.task_id) if record else None
+        profile = tx.profiles.get(record.agent_profile_id) if record else None
+        if record is None or task is None:
+            raise AgentFault("its session or task was deleted.")
+        if profile is None:
+            raise AgentFault("its agent profile was deleted: choose another one.")
+        repository = tx.repositories.get(task.repositories[0].repository_id) if task.repositories else None
+        if task.repositories and repository is None:
+            raise AgentFault("its repository was removed from Kandev.")
+        return record, task, profile, repository, tx.tasks.worktree(task.id)
+
+    async def _follow(self, execution: str, tell: Tell) -> None:
+        """Unreachable for too long without a frame in between: the execution is treated as ended."""
+        loop = asyncio.get_running_loop()
+        heard = loop.time()
+        for attempt in itertools.count():
+            record = self._record
+            if record is None or record.value.journal is None:
+                return
+            seen = record.value.seen
+            try:
+                async for frame in self._agents.follow(
+                    execution, record.value.journal, seen, self._committed
+                ):
+                    heard = loop.time()
+                    await tell(frame)
+                return
+            except Unreachable as fault:
+                if loop.time() - heard > self._deadlines.agentctl_lost_s:
+                    log.warning("agentctl lost", session_id=self._session, error=str(fault))
+                    await tell(Exited(execution, why=UNREACHABLE))
+                    return
+            await asyncio.sleep(PAUSES_S[min(attempt, len(PAUSES_S) - 1)])
+
+    def _committed(self) -> int:
+        return self._record.value.seen if self._record else 0
+
+    async def _prompt(self, turn: TurnRef, entries: tuple[str, ...], tell: Tell) -> None:
+        texts = await self._store.read(lambda tx: [tx.entries.get(e) for e in entries])
+        content = "\n\n".join(row.content for row in texts if row is not None)
+        call = self._deadlines.agentctl_call_s
+        try:
+            answer = await self._agents.prompt(turn, dispatch_id(turn), content, call)
+        except Unreachable:
+            taken = await self._agents.dispatched(turn, dispatch_id(turn), call)
+            if taken is None:
+                raise
+            await tell(Taken(turn) if taken else Refused(turn, "it never reached the agent"))
+            return
+        await tell(Taken(turn) if answer.taken else Refused(turn, answer.reason))
+
+    async def _cancel(self, turn: TurnRef, attempt: int, tell: Tell) -> None:
+        """The end itself comes by the journal; here only what keeps it from coming."""
+        acknowledge = self.cancel_acknowledge_s or self._deadlines.cancel_acknowledge_s
+        deadline = acknowledge + self._deadlines.prompt_accept_s + self._deadlines.agentctl_call_s
+        try:
+            over = await self._agents.cancel(turn, deadline)
+        except CancelRefused as refused:
+            await tell(CancelFailed(turn, attempt, refused.message))
+            return
+        if not over:
+            await tell(CancelUnheard(turn, attempt))
+
+    async def _teardown(self, effect: Teardown, tell: Tell) -> None:
+        call = self._deadlines.agentctl_call_s
+        try:
+            down = await self._agents.end(
+                effect.execution, force=effect.force, deadline=self._deadlines.teardown_s
+            )
+        except UnknownExecution:
+            await tell(Gone(effect.execution, None))
+            return
+        taken: bool | None = None
+        if effect.unsettled is not None:
+            with suppress(UnknownExecution):
+                taken = await self._agents.dispatched(effect.unsettled, dispatch_id(effect.unsettled), call)
+        with suppress(Unreachable, UnknownExecution, TimeoutError):
+            async with asyncio.timeout(call):
+                await self._rest(effect.execution, down, tell)
+        await tell(Gone(effect.execution, taken, down.survivors, down.exit_code))
+
+    async def _rest(self, execution: str, down: Down, tell: Tell) -> None:
+        """What the journal still says comes before the end."""
+        record = self._record
+        if record is None or record.value.journal is None or down.last_seq <= record.value.seen:
+            return
+        journal, seen = record.value.journal, record.value.seen
+        async for frame in self._agents.follow(execution, journal, seen, self._committed):
+            await tell(frame)
+            if frame.seq >= down.last_seq:
+                return
+
+    async def _forget(self, execution: str) -> None:
+        """Lost requests are made good at the next start, which deletes what no session names."""
+        with suppress(AgentFault):
+            await self._agents.forget(execution, self._deadlines.agentctl_call_s)
+
+
+def _execution(effect: Owed) -> str:
+    match effect:
+        case Start(execution) | Follow(execution) | Teardown(execution):
+            return execution
+        case Prompt(turn) | CancelTurn(turn) | AnswerPermission(turn):
+            return turn.execution

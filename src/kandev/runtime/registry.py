@@ -1,0 +1,272 @@
+"""Which sessions have an actor, and that a crash of one stays its own.
+
+An idle session is a row; an ask or the recovery makes an actor of it, and it is dropped when nothing is
+under way any more. A bug in one actor ends that actor, answers its waiters and marks the session; the next
+ask builds it anew from the store. Not here: rules, effects.
+"""
+
+import asyncio
+import contextlib
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from kandev.core.effects import Owed, Reply, Timer
+from kandev.core.errors import Conflict, KandevError, NotFound, StoreFault
+from kandev.core.inputs import Ask
+from kandev.core.records import SessionRecord
+from kandev.core.session import Launch
+from kandev.ports.clock import Clock, Ids
+from kandev.ports.execution import Agents
+from kandev.ports.store import Store, Tx
+from kandev.ports.worktrees import Worktrees
+from kandev.runtime.actor import Actor, Vanished
+from kandev.runtime.deadlines import Deadlines
+from kandev.runtime.effects import SessionEffects
+from kandev.runtime.keeper import StoreKeeper, first_load
+
+LATEST_ANSWER_S: Final = 5.0
+"""Beyond the deadlines inside: asks are answered by those, this is for an actor that hangs."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Outer:
+    """The ports that actors work with."""
+
+    store: Store
+    agents: Agents
+    worktrees: Worktrees
+    clock: Clock
+    ids: Ids
+    deadlines: Deadlines
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What an actor is doing: `under_way` with the seconds since each began, oldest first."""
+
+    record: SessionRecord
+    under_way: list[tuple[Owed | Timer, float]]
+
+
+class Sessions:
+    """Use as `async with`: on the way out every actor is cancelled and awaited; agents go on."""
+
+    def __init__(self, outer: Outer) -> None:
+        self._outer = outer
+        self._actors: dict[str, Actor] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._holds: Counter[str] = Counter()
+        self._loading: dict[str, asyncio.Task[Actor]] = {}
+        self._deleted: set[str] = set()
+        self._small: set[asyncio.Task[None]] = set()
+        self._quiet: dict[str, asyncio.Event] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+        self.swept = 0
+        """How many sessions the sweep found that nobody drained. Always 0, unless we have a bug."""
+
+    async def __aenter__(self) -> "Sessions":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all actors; what they owe is owed still, and done by the next start."""
+        tasks: list[asyncio.Task[None]] = [*self._tasks.values(), *self._small]
+        tasks += [self._sweeper] if self._sweeper else []
+        loading = list(self._loading.values())
+        for task in (*tasks, *loading):
+            task.cancel()
+        if tasks or loading:
+            await asyncio.wait([*tasks, *loading])
+
+    # -- asking -------------------------------------------------------------------------------
+
+    async def ask(self, session_id: str, make: Callable[[str], Ask]) -> Reply:
+        """The session's answer. Raises NotFound; StoreFault when nobody can say what became of the question.
+
+        A caller that goes away does not take its ask back."""
+        d = self._outer.deadlines
+        bound = d.message_answer_s + 2 * d.commit_s + LATEST_ANSWER_S
+        try:
+            async with asyncio.timeout(bound):
+                async with self._held_actor(session_id) as actor:
+                    answer = actor.ask(make)
+                return await answer
+        except Vanished:
+            raise NotFound("session not found") from None
+        except TimeoutError:
+            raise StoreFault("The session gave no answer in time; ask again.") from None
+
+    async def wake(self, session_id: str) -> None:
+        """Make sure that it has an actor: whatever it owes is done."""
+        async with self._held_actor(session_id):
+            pass
+
+    def glance(self, session_id: str) -> Glance | None:
+        """What its actor is doing now; None without one."""
+        actor = self._actors.get(session_id)
+        if actor is None:
+            return None
+        under_way = sorted(actor.under_way(), key=lambda item: -item[1])
+        return Glance(actor.record, under_way)
+
+    async def gone(self, session_id: str, deadline: float) -> bool:
+        """Wait until it has no process (any more). False at the deadline (seconds)."""
+        event = self._quiet.setdefault(session_id, asyncio.Event())
+        try:
+            async with asyncio.timeout(deadline):
+                while True:
+                    event.clear()
+                    if await self._without_process(session_id):
+                        return True
+                    await event.wait()
+        except TimeoutError:
+            return False
+
+    async def _without_process(self, session_id: str) -> bool:
+        record = await self._outer.store.read(lambda tx: tx.sessions.get(session_id))
+        return record is None or record.value.launch is Launch.ABSENT
+
+    def discard(self, session_id: str) -> None:
+        """Its row is about to be deleted: no actor of it is made any more."""
+        self._deleted.add(session_id)
+        self._quiet.pop(session_id, None)
+        task = self._tasks.get(session_id)
+        if task is not None:
+            task.cancel()
+
+    @property
+    def count(self) -> int:
+        """How many actors there are."""
+        return len(self._actors)
+
+    # -- actors -------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def _held_actor(self, session_id: str) -> AsyncIterator[Actor]:
+        """The actor, which does not retire meanwhile."""
+        self._holds[session_id] += 1
+        try:
+            yield await self._actor(session_id)
+        finally:
+            self._holds[session_id] -= 1
+            if not self._holds[session_id]:
+                del self._holds[session_id]
+            if actor := self._actors.get(session_id):
+                actor.nudge()
+
+    async def _actor(self, session_id: str) -> Actor:
+        if actor := self._actors.get(session_id):
+            return actor
+        if session_id in self._deleted:
+            raise Vanished(session_id)
+        if (loading := self._loading.get(session_id)) is None:
+            loading = asyncio.create_task(self._load(session_id), name=f"{session_id} load")
+            self._loading[session_id] = loading
+            loading.add_done_callback(lambda done: self._loaded(session_id, done))
+        return await asyncio.shield(loading)
+
+    def _loaded(self, session_id: str, done: "asyncio.Task[Actor]") -> None:
+        self._loading.pop(session_id, None)
+        if not done.cancelled():
+            done.exception()  # whoever asked may have gone away and never look
+
+    async def _load(self, session_id: str) -> Actor:
+        outer = self._outer
+        keeper = StoreKeeper(session_id, outer.store, outer.clock, outer.ids, outer.deadlines)
+        record = await first_load(keeper)
+        profile = await outer.store.read(lambda tx: tx.profiles.get(record.agent_profile_id))
+        effects = SessionEffects(
+            outer.agents, outer.store, outer.worktrees, outer.deadlines, self._spawn, self._changed
+        )
+        effects.bind(record, profile.cancel_acknowledge_s if profile else None)
+        actor = Actor(record, keeper, effects)
+        self._actors[session_id] = actor
+        self._tasks[session_id] = asyncio.create_task(self._run(session_id, actor), name=session_id)
+        return actor
+
+    async def _run(self, session_id: str, actor: Actor) -> None:
+        def retire() -> bool:
+            if session_id in self._holds:
+                return False
+            self._actors.pop(session_id, None)
+            return True
+
+        try:
+            await actor.run(retire)
+        except Exception:
+            error_id = uuid.uuid4().hex[:12]
+            log.exception("actor", session_id=session_id, error_id=error_id)
+            self._spawn(self._mark(session_id, error_id))
+        finally:
+            if self._actors.get(session_id) is actor:
+                del self._actors[session_id]
+            if self._tasks.get(session_id) is asyncio.current_task():
+                del self._tasks[session_id]
+
+    async def _mark(self, session_id: str, error_id: str) -> None:
+        """The session says that something of ours broke, and where to look."""
+        sentence = f"Kandev met an error of its own in this session (log id {error_id})."
+
+        def mark(tx: Tx) -> None:
+            if record := tx.sessions.get(session_id):
+                tx.sessions.update(replace(record, error=sentence))
+
+        try:
+            await self._outer.store.write(mark)
+        except KandevError as fault:
+            log.warning("mark", session_id=session_id, error=str(fault))
+
+    def _changed(self, record: SessionRecord) -> None:
+        if record.value.launch is Launch.ABSENT and (event := self._quiet.get(record.id)):
+            event.set()
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        async def run() -> None:
+            await work
+
+        task = asyncio.create_task(run())
+        self._small.add(task)
+        task.add_done_callback(self._small.discard)
+
+    # -- recovery -----------------------------------------------------------------------------
+
+    async def recover(self) -> int:
+        """Actors for all sessions that have something under way. Called once, after the epoch is taken."""
+        alive = await self._outer.store.read(lambda tx: tx.sessions.alive())
+        for session_id in alive:
+            await self.wake(session_id)
+        return len(alive)
+
+    def sweep_forever(self) -> None:
+        """Begin to look, again and again, for sessions that have something to do and no actor."""
+        self._sweeper = asyncio.create_task(self._sweep(), name="sweep")
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(self._outer.deadlines.sweep_s)
+            try:
+                await self.sweep_once()
+            except (StoreFault, Vanished, Conflict) as fault:
+                log.warning("sweep", error=str(fault))
+
+    async def sweep_once(self) -> int:
+        """Returns how many were found; each is a fault of ours that this makes good."""
+        # An actor that retires while we read is no fault.
+        busy = {*self._actors, *self._loading}
+        alive = await self._outer.store.read(lambda tx: tx.sessions.alive())
+        busy |= {*self._actors, *self._loading}
+        lost = [session_id for session_id in alive if session_id not in busy]
+        for session_id in lost:
+            log.warning("sweep found a session that nobody drains", session_id=session_id)
+            self.swept += 1
+            await self.wake(session_id)
+        return len(lost)

@@ -1,0 +1,1 @@
+"""Tests of what runs the rules: actors, effects, booking, recovery."""
