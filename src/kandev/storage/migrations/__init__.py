@@ -1,0 +1,1 @@
+"""The database's history: one file per step in `versions`, run by `schema.upgrade`."""

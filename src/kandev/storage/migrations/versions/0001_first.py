@@ -1,0 +1,309 @@
+"""The first tables. Frozen: a later change is a migration of its own, and `sql.tables` tells what came of
+all.
+
+What is JSON for the program is text here.
+"""
+
+from alembic import op
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    text,
+)
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _id() -> Column[str]:
+    return Column("id", Text, primary_key=True)
+
+
+def _text(name: str) -> Column[str]:
+    return Column(name, Text, nullable=False)
+
+
+def _maybe(name: str) -> Column[str | None]:
+    return Column(name, Text, nullable=True)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, Integer, nullable=False)
+
+
+def _flag(name: str) -> Column[bool]:
+    return Column(name, Boolean, nullable=False)
+
+
+def _of(name: str, target: str) -> Column[str]:
+    return Column(name, Text, ForeignKey(f"{target}.id", ondelete="CASCADE"), nullable=False)
+
+
+workspaces = Table("workspaces", metadata, _id(), _text("name"), _text("created_at"), _text("updated_at"))
+
+repositories = Table(
+    "repositories",
+    metadata,
+    _id(),
+    _of("workspace_id", "workspaces"),
+    _text("name"),
+    _text("local_path"),
+    _text("default_branch"),
+    _text("created_at"),
+    _text("updated_at"),
+    Index(None, "workspace_id", "created_at", "id"),
+)
+
+workflows = Table(
+    "workflows",
+    metadata,
+    _id(),
+    _of("workspace_id", "workspaces"),
+    _text("name"),
+    _text("style"),
+    _text("created_at"),
+    _text("updated_at"),
+    Index(None, "workspace_id", "created_at", "id"),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    _id(),
+    _of("workflow_id", "workflows"),
+    _text("name"),
+    _number("position"),
+    _text("events"),
+    _flag("final"),
+    Index(None, "workflow_id", "position"),
+)
+
+profiles = Table(
+    "profiles",
+    metadata,
+    _id(),
+    _text("name"),
+    _text("protocol"),
+    _text("command"),
+    _text("created_at"),
+    _text("updated_at"),
+    _text("env"),
+    _text("secret_env"),
+    _maybe("model"),
+    _maybe("mode"),
+    _flag("auto_approve"),
+    _text("mcp_servers"),
+    _maybe("auth_method"),
+    _text("withhold"),
+    Column("cancel_acknowledge_s", Float, nullable=True),
+    _maybe("agent"),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    _id(),
+    _of("workspace_id", "workspaces"),
+    _of("workflow_id", "workflows"),
+    Column("workflow_step_id", Text, ForeignKey("steps.id"), nullable=False),
+    _text("title"),
+    _text("description"),
+    _text("state"),
+    _text("priority"),
+    _number("position"),
+    _text("created_at"),
+    _text("updated_at"),
+    Column("parent_id", Text, ForeignKey("tasks.id", ondelete="SET NULL"), nullable=True),
+    _maybe("agent_profile_id"),
+    _text("repositories"),
+    _maybe("external_id"),
+    _maybe("archived_at"),
+    _maybe("state_before"),
+    _maybe("error"),
+    _flag("office"),
+    _number("version"),
+    Index(None, "created_at", "id"),
+    Index(None, "workspace_id", "created_at", "id"),
+    Index(None, "workflow_id", "created_at", "id"),
+    Index(None, "workflow_step_id", "position"),
+    Index(None, "parent_id", "created_at", "id"),
+    Index("uq_tasks_workspace_id_external_id", "workspace_id", "external_id", unique=True),
+)
+
+worktrees = Table(
+    "worktrees",
+    metadata,
+    Column("task_id", Text, ForeignKey("tasks.id", ondelete="CASCADE"), primary_key=True),
+    _text("path"),
+    _maybe("branch"),
+    _maybe("base_commit"),
+    _maybe("repository_id"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    _id(),
+    _of("task_id", "tasks"),
+    _of("workspace_id", "workspaces"),
+    _text("name"),
+    _text("agent_profile_id"),
+    _flag("is_primary"),
+    _text("value"),
+    _text("state"),
+    _text("created_at"),
+    _text("updated_at"),
+    _number("version"),
+    _maybe("waiting_for"),
+    _text("since"),
+    _maybe("open_message"),
+    _maybe("error"),
+    _maybe("agent"),
+    _text("meta"),
+    _flag("needs_actor"),
+    Index(None, "task_id", "created_at", "id"),
+    Index(None, "workspace_id", "created_at", "id"),
+    Index("uq_sessions_primary", "task_id", unique=True, sqlite_where=text("is_primary")),
+    Index("ix_sessions_needs_actor", "created_at", "id", sqlite_where=text("needs_actor")),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    _id(),
+    _of("session_id", "sessions"),
+    _text("execution_id"),
+    _number("prompt_generation"),
+    _text("state"),
+    _text("started_at"),
+    _maybe("own_turn_id"),
+    _maybe("ended_at"),
+    _maybe("stop_reason"),
+    _maybe("cause"),
+    _maybe("error"),
+    Index(None, "session_id", "started_at", "id"),
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    _id(),
+    _of("session_id", "sessions"),
+    _of("task_id", "tasks"),
+    _text("message_id"),
+    _text("content"),
+    _text("queued_by"),
+    _number("place"),
+    _text("state"),
+    _text("queued_at"),
+    _text("at"),
+    _maybe("sender_task_id"),
+    _maybe("key"),
+    _maybe("dispatch_id"),
+    _maybe("turn_id"),
+    _maybe("by"),
+    Index(None, "session_id", "state", "place"),
+    Index("uq_entries_key", "task_id", "sender_task_id", "key", unique=True),
+    Index("uq_entries_own_key", "task_id", "key", unique=True, sqlite_where=text("sender_task_id IS NULL")),
+)
+
+executions = Table(
+    "executions",
+    metadata,
+    _id(),
+    _of("session_id", "sessions"),
+    _number("number"),
+    _text("status"),
+    _text("started_at"),
+    _maybe("ended_at"),
+    _maybe("journal_id"),
+    Column("exit_code", Integer, nullable=True),
+    _maybe("error"),
+    _text("survivors"),
+    Index(None, "session_id", "number", "id"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    _id(),
+    _of("session_id", "sessions"),
+    _maybe("turn_id"),
+    _text("author_type"),
+    _text("type"),
+    _text("content"),
+    _text("metadata"),
+    _number("seq"),
+    _text("created_at"),
+    _maybe("key"),
+    _number("length"),
+    Index("uq_messages_session_id_seq", "session_id", "seq", unique=True),
+    Index(None, "session_id", "type", "key", "seq"),
+)
+
+streams = Table(
+    "streams",
+    metadata,
+    Column("stream", Text, primary_key=True),
+    Column("stream_id", Text, primary_key=True),
+    Column("session_id", Text, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=True),
+    Column("workspace_id", Text, ForeignKey("workspaces.id", ondelete="CASCADE"), nullable=True),
+    _number("last"),
+    _number("pruned"),
+    Index(None, "session_id"),
+    Index(None, "workspace_id"),
+)
+
+notifications = Table(
+    "notifications",
+    metadata,
+    Column("stream", Text, primary_key=True),
+    Column("stream_id", Text, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    _text("action"),
+    _text("payload"),
+    _text("timestamp"),
+    ForeignKeyConstraint(
+        ["stream", "stream_id"], ["streams.stream", "streams.stream_id"], ondelete="CASCADE"
+    ),
+)
+
+owner = Table(
+    "owner",
+    metadata,
+    Column("id", Integer, CheckConstraint("id = 1", name="one_row"), primary_key=True),
+    _number("epoch"),
+)
+
+notes = Table("notes", metadata, Column("key", Text, primary_key=True), _text("value"))
+
+
+def upgrade() -> None:
+    """Makes them in an empty database."""
+    metadata.create_all(op.get_bind(), checkfirst=False)
+
+
+def downgrade() -> None:
+    """Leaves an empty database."""
+    metadata.drop_all(op.get_bind(), checkfirst=False)

@@ -1,0 +1,91 @@
+"""The durable streams of notifications: a counter for each, and the newest of what it counted.
+
+Not here: handing them out. What was added is collected in `added` and published after the commit.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from kandev.core.records import Notification, StreamKind
+from kandev.ports.clock import Clock
+from kandev.storage.faults import conflict
+from kandev.storage.sql.tables import notifications, streams
+
+AT = (streams.c.stream == bindparam("kind"), streams.c.stream_id == bindparam("of"))
+ADVANCE = update(streams).where(*AT).values(last=streams.c.last + 1).returning(streams.c.last)
+BEGIN = insert(streams)
+KEEP = insert(notifications)
+RANGE = select(streams.c.last, streams.c.pruned).where(*AT)
+SINCE = (
+    select(notifications.c.seq, notifications.c.action, notifications.c.payload, notifications.c.timestamp)
+    .where(
+        notifications.c.stream == bindparam("kind"),
+        notifications.c.stream_id == bindparam("of"),
+        notifications.c.seq > bindparam("after"),
+    )
+    .order_by(notifications.c.seq)
+)
+LONG = select(streams.c.stream, streams.c.stream_id, streams.c.last).where(
+    streams.c.last - streams.c.pruned > bindparam("keep")
+)
+DROP = delete(notifications).where(
+    notifications.c.stream == bindparam("kind"),
+    notifications.c.stream_id == bindparam("of"),
+    notifications.c.seq <= bindparam("up_to"),
+)
+DROPPED = update(streams).where(*AT).values(pruned=bindparam("up_to"))
+
+
+class SqlNotifications:
+    """See `ports.store.Notifications`."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self.added: list[Notification] = []
+
+    def add(self, stream: StreamKind, stream_id: str, action: str, payload: dict[str, Any]) -> None:
+        """Takes the stream's next `seq`. StaleVersion when the session or workspace is gone: so, say it,
+        then delete.
+        """
+        seq: int | None = self._connection.execute(ADVANCE, {"kind": stream, "of": stream_id}).scalar()
+        if seq is None:
+            seq = 1
+            self._begin(stream, stream_id)
+        added = Notification(stream, stream_id, seq, action, payload, self._clock.now())
+        self._connection.execute(KEEP, vars(added))
+        self.added.append(added)
+
+    def since(self, stream: StreamKind, stream_id: str, seq: int) -> Sequence[Notification] | None:
+        """All after `seq`; None when some are no longer kept, or `seq` is ahead."""
+        last, pruned = self._range(stream, stream_id)
+        if not pruned <= seq <= last:
+            return None
+        found = self._connection.execute(SINCE, {"kind": stream, "of": stream_id, "after": seq})
+        return [Notification(stream, stream_id, *row) for row in found]
+
+    def last(self, stream: StreamKind, stream_id: str) -> int:
+        """The stream's present `seq`."""
+        return self._range(stream, stream_id)[0]
+
+    def prune(self, keep: int) -> None:
+        """Keeps the newest `keep` of each stream."""
+        for kind, of, last in self._connection.execute(LONG, {"keep": keep}).all():
+            values = {"kind": kind, "of": of, "up_to": last - keep}
+            self._connection.execute(DROP, values)
+            self._connection.execute(DROPPED, values)
+
+    def _range(self, stream: str, stream_id: str) -> tuple[int, int]:
+        found = self._connection.execute(RANGE, {"kind": stream, "of": stream_id}).first()
+        return (0, 0) if found is None else (found[0], found[1])
+
+    def _begin(self, stream: str, stream_id: str) -> None:
+        values = {"stream": stream, "stream_id": stream_id, "last": 1, "pruned": 0}
+        owner = {"session_id": None, "workspace_id": None, f"{stream}_id": stream_id}
+        try:
+            self._connection.execute(BEGIN, {**values, **owner})
+        except IntegrityError as error:
+            raise conflict(error, f"The stream of {stream} {stream_id!r}") from error

@@ -1,0 +1,1 @@
+"""What every implementation of the store port must do."""
