@@ -1,0 +1,118 @@
+"""The agent's tool calls and permission requests, as far as a cancel and an answer need them.
+
+Not here: the wire (`adapter`), and who decides (the instance).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kandev.agentctl.adapters.acp.documents import Document, objects, part, text
+from kandev.agentctl.adapters.base import PermissionAsk, PermissionOption
+from kandev.agentctl.rpc import Call
+
+REMEMBERED = 1000
+"""Tool calls whose title is kept for a permission request that names only their id."""
+UNFINISHED = ("pending", "in_progress")
+
+
+@dataclass
+class Known:
+    """What is known of a tool call."""
+
+    title: str = ""
+    kind: str | None = None
+    raw_input: Any = None
+
+
+class ToolCalls:
+    """Those that were seen, and those that run in this turn."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+        self._running: set[str] = set()
+
+    def seen(self, update: Document) -> None:
+        """A `tool_call`, a `tool_call_update`, or the `toolCall` of a permission request."""
+        call_id = str(update.get("toolCallId"))
+        known = self._known.setdefault(call_id, Known())
+        known.title = text(update.get("title")) or known.title
+        known.kind = text(update.get("kind")) or known.kind
+        known.raw_input = update.get("rawInput", known.raw_input)
+        status = update.get("status")
+        if status in UNFINISHED or (status is None and update.get("sessionUpdate") == "tool_call"):
+            self._running.add(call_id)
+        elif status is not None:
+            self._running.discard(call_id)
+        if len(self._known) > REMEMBERED:
+            self._known.pop(next(iter(self._known)))
+
+    def get(self, call_id: str) -> Known:
+        """Empty when it was never seen."""
+        return self._known.get(call_id, Known())
+
+    def take_running(self) -> list[str]:
+        """Those that run; from now on they do not."""
+        running = sorted(self._running)
+        self._running.clear()
+        return running
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An open permission request."""
+
+    call: Call
+    options: tuple[PermissionOption, ...]
+
+    def outcome(self, option_id: str | None, *, rejected: bool) -> Document:
+        """ACP's outcome. Raises KeyError for an option that was not offered. Rejected takes the agent's own
+        option for it, once before always; without one it is cancelled."""
+        if rejected and option_id is None:
+            by_kind = {option.kind: option.option_id for option in reversed(self.options)}
+            option_id = by_kind.get("reject_once", by_kind.get("reject_always"))
+        if option_id is None:
+            return {"outcome": "cancelled"}
+        if option_id not in {option.option_id for option in self.options}:
+            raise KeyError(option_id)
+        return {"outcome": "selected", "optionId": option_id}
+
+
+class Permissions:
+    """The open requests, by our ids."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Asked] = {}
+        self._count = 0
+
+    def ask(self, call: Call, calls: ToolCalls) -> PermissionAsk:
+        """Opens a request."""
+        tool = part(call.params, "toolCall")
+        calls.seen(tool)
+        known = calls.get(str(tool.get("toolCallId")))
+        options = tuple(
+            PermissionOption(
+                option_id=option["optionId"],
+                kind=text(option.get("kind")) or "",
+                name=text(option.get("name")) or option["optionId"],
+            )
+            for option in objects(call.params.get("options"))
+            if isinstance(option.get("optionId"), str)
+        )
+        self._count += 1
+        request_id = f"permission-{self._count}"
+        self._open[request_id] = Asked(call, options)
+        return PermissionAsk(
+            request_id=request_id,
+            title=known.title or "The agent asks for permission",
+            options=options,
+            tool_call_id=text(tool.get("toolCallId")),
+            kind=known.kind,
+            raw_input=known.raw_input,
+        )
+
+    def take(self, request_id: str, option_id: str | None, *, rejected: bool) -> tuple[Call, Document]:
+        """Closes a request: the agent's call and the outcome for it. Raises KeyError."""
+        asked = self._open[request_id]
+        outcome = asked.outcome(option_id, rejected=rejected)
+        del self._open[request_id]
+        return asked.call, outcome

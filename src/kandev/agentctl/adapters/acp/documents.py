@@ -1,0 +1,79 @@
+"""Kandev's documents in ACP's shapes: MCP servers, prompts, capabilities.
+
+Source: ACP schema, `McpServer`, `ContentBlock`, `ClientCapabilities`.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from kandev import __version__
+
+PROTOCOL_VERSION = 1
+
+Document = dict[str, Any]
+
+
+def initialize(withhold: Collection[str]) -> Document:
+    """The first request's parameters, without the capabilities that are withheld."""
+    files = "fs" not in withhold
+    return {
+        "protocolVersion": PROTOCOL_VERSION,
+        "clientCapabilities": {
+            "fs": {"readTextFile": files, "writeTextFile": files},
+            "terminal": "terminal" not in withhold,
+        },
+        "clientInfo": {"name": "kandev", "title": "Kandev", "version": __version__},
+    }
+
+
+def part(document: Any, *path: str) -> Document:
+    """The object at `path`, empty when there is none: agents leave out what the schema demands."""
+    for name in path:
+        document = document.get(name) if isinstance(document, dict) else None
+    return document if isinstance(document, dict) else {}
+
+
+def objects(value: Any) -> list[Document]:
+    """The objects of a list, whatever it is."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(value: Any) -> str | None:
+    """A string, or None."""
+    return value if isinstance(value, str) else None
+
+
+def prompt_blocks(content: str | list[Document]) -> list[Document]:
+    """Text becomes one block."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def mcp_servers(servers: list[Document], capabilities: Document) -> tuple[list[Document], list[str]]:
+    """A profile's servers `{name, url, headers}` or `{name, command, args, env}` for ACP, and warnings about
+    those left out. Only what an agent denies in so many words is left out: some take HTTP servers without a
+    word about it."""
+    offered = part(capabilities, "mcpCapabilities")
+    taken: list[Document] = []
+    warnings: list[str] = []
+    for server in servers:
+        name = str(server.get("name", "server"))
+        if "url" in server:
+            kind = "sse" if server.get("type") == "sse" else "http"
+            if offered.get(kind) is False:
+                warnings.append(f"The agent takes no {kind} servers: its MCP server {name} was left out.")
+                continue
+            headers = _pairs(server.get("headers"))
+            taken.append({"type": kind, "name": name, "url": server["url"], "headers": headers})
+        elif "command" in server:
+            args, env = list(server.get("args") or []), _pairs(server.get("env"))
+            taken.append({"name": name, "command": server["command"], "args": args, "env": env})
+        else:
+            warnings.append(f"The MCP server {name} has neither a command nor an address: it was left out.")
+    return taken, warnings
+
+
+def _pairs(value: Any) -> list[Document]:
+    """`{name: value}` or `[{name, value}]` as the latter."""
+    if isinstance(value, dict):
+        return [{"name": str(name), "value": str(entry)} for name, entry in value.items()]
+    return objects(value)

@@ -1,0 +1,51 @@
+"""Fences that outlive what they guard: the owner's epoch, and tombstones of executions.
+
+A paused old backend that wakes up has a lower epoch and can do nothing; a create that was overtaken by
+its DELETE finds a tombstone. Both are on the disk before they are answered. Not here: the generation mark
+(`dispatching`).
+"""
+
+from kandev.agentctl.home import Home
+from kandev.agentctl.refusals import Refused
+from kandev.wire.agentctl import EPOCH_HEADER
+
+
+class Fences:
+    """Read from the home once; written before it answers."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._epoch = home.load_epoch()
+        self._tombstones = dict.fromkeys(home.load_tombstones())
+
+    def check_epoch(self, header: str | None, *, acting: bool) -> None:
+        """An acting request without an epoch counts as epoch 0: it is refused as soon as a backend has
+        taken one. Raises Refused."""
+        if header is None:
+            if not acting:
+                return
+            header = "0"
+        if not header.isascii() or not header.isdigit():
+            raise Refused(400, "invalid", f"The header {EPOCH_HEADER} holds a number.")
+        epoch = int(header)
+        if epoch < self._epoch:
+            raise Refused(
+                412,
+                "old_epoch",
+                f"This agentctl is owned by epoch {self._epoch}; a request of epoch {epoch} is refused.",
+            )
+        if epoch > self._epoch:
+            self._home.save_epoch(epoch)
+            self._epoch = epoch
+
+    def bury(self, execution_id: str) -> None:
+        if execution_id not in self._tombstones:
+            self._home.add_tombstone(execution_id)
+            self._tombstones[execution_id] = None
+
+    def check_buried(self, execution_id: str) -> None:
+        """Raises Refused."""
+        if execution_id in self._tombstones:
+            raise Refused(
+                409, "tombstone", f"The execution {execution_id!r} was deleted; it does not start again."
+            )

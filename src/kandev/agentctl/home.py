@@ -1,0 +1,115 @@
+"""agentctl's files: the lock that makes it the only one, where it can be found, and what it must not
+forget.
+
+`<home>/agentctl.lock`, `<home>/agentctl.json`, `<home>/agentctl/{epoch,tombstones,journals/…}`. Not here:
+what a journal holds (`journal`), and the rules that use epoch and tombstones (`fences`).
+"""
+
+import fcntl
+import os
+import uuid
+from pathlib import Path
+
+import msgspec
+
+from kandev.agentctl.segments import write_all, write_whole
+
+KEPT_TOMBSTONES = 10_000
+"""Ids are never used again, and a late create comes seconds after its DELETE, not thousands of executions
+later."""
+
+
+class HomeFailed(Exception):
+    """One sentence: what is wrong with the home and what to do."""
+
+
+class Info(msgspec.Struct, kw_only=True):
+    """`agentctl.json`: the file is 0600, because it holds the token."""
+
+    url: str
+    home: str
+    pid: int
+    start_time: int
+    token: str
+    version: str
+    incarnation: str
+
+
+class Home:
+    """Owns the lock from `__init__` until the process ends. Raises HomeFailed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.journals = path / "agentctl" / "journals"
+        try:
+            self.journals.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path / "agentctl.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise HomeFailed(
+                f"The home {path} cannot be written ({error.strerror}); choose another with --home."
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise HomeFailed(
+                f"An agentctl runs already in {path}; stop it first, or use another home."
+            ) from error
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    # -- where it is found ------------------------------------------------------------------------
+
+    @property
+    def info_path(self) -> Path:
+        return self.path / "agentctl.json"
+
+    def publish(self, info: Info) -> None:
+        write_whole(self.info_path, msgspec.json.encode(info))
+
+    def withdraw(self) -> None:
+        self.info_path.unlink(missing_ok=True)
+
+    # -- what it must not forget ------------------------------------------------------------------
+
+    def load_epoch(self) -> int:
+        path = self.path / "agentctl" / "epoch"
+        text = path.read_text() if path.exists() else "0"
+        if not text.strip().isdigit():
+            raise HomeFailed(f"{path} does not hold a number; delete it when no backend runs.")
+        return int(text)
+
+    def save_epoch(self, epoch: int) -> None:
+        write_whole(self.path / "agentctl" / "epoch", f"{epoch}\n".encode())
+
+    def load_tombstones(self) -> list[str]:
+        path = self.path / "agentctl" / "tombstones"
+        kept = path.read_text().split()[-KEPT_TOMBSTONES:] if path.exists() else []
+        write_whole(path, "".join(f"{line}\n" for line in kept).encode())
+        return kept
+
+    def add_tombstone(self, execution_id: str) -> None:
+        path = self.path / "agentctl" / "tombstones"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            write_all(descriptor, f"{execution_id}\n".encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def boot_id() -> str:
+    """Names this boot of the machine; a new one each time where the system has no name for it."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text().strip() if path.exists() else uuid.uuid4().hex
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot: with the pid it is an identity. None: there is
+    no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[19])

@@ -1,0 +1,187 @@
+"""Looks at the processes of this machine (/proc) and says which of them belong to an execution.
+
+Belonging is decided by the mark in a process's environment, by descent from a process that belongs, by a
+shared session, and by the execution's control group. Children change their group, their parent and their
+session, so none of these is enough alone. Not here: ending them (`kandev.agentctl.ending`).
+
+Formats: proc(5), "/proc/pid/stat" and "/proc/pid/environ".
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kandev.wire import agentctl as wire
+
+EXECUTION_MARK = "KANDEV_EXECUTION"
+HOME_MARK = "KANDEV_HOME"
+INCARNATION_MARK = "KANDEV_INCARNATION"
+COMMAND_SHOWN = 200
+"""Characters of a command line that are shown."""
+
+Environment = dict[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """A process as /proc/<pid>/stat has it; `start_time` in clock ticks since boot."""
+
+    pid: int
+    start_time: int
+    parent: int
+    session: int
+    state: str
+    threads: int
+    name: str
+
+    @property
+    def alive(self) -> bool:
+        """A zombie is not, unless only its first thread has ended."""
+        return self.state not in ("Z", "X") or self.threads > 1
+
+
+def read_stat(pid: int) -> Stat | None:
+    """None when there is no such process."""
+    try:
+        data = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    # The name may hold spaces and parentheses: the last one closes it.
+    head, _, tail = data.rpartition(b")")
+    fields = tail.split()
+    return Stat(
+        pid=pid,
+        start_time=int(fields[19]),
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        state=fields[0].decode(),
+        threads=int(fields[17]),
+        name=head.partition(b"(")[2].decode(errors="replace"),
+    )
+
+
+def read_environment(pid: int) -> Environment:
+    """What a process was started with; empty when it cannot be read (another user's, or gone)."""
+    try:
+        data = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (entry.partition(b"=") for entry in data.split(b"\0") if entry)
+    return {name: value for name, _, value in pairs}
+
+
+def snapshot() -> dict[int, Stat]:
+    """Every process that is alive now."""
+    stats = (read_stat(int(entry.name)) for entry in os.scandir("/proc") if entry.name.isdigit())
+    return {stat.pid: stat for stat in stats if stat is not None and stat.alive}
+
+
+def describe(stat: Stat) -> wire.Process:
+    """With its command line, or its name in brackets when it has none."""
+    try:
+        words = Path(f"/proc/{stat.pid}/cmdline").read_bytes().rstrip(b"\0").replace(b"\0", b" ")
+    except OSError:
+        words = b""
+    command = words.decode(errors="replace")[:COMMAND_SHOWN] or f"[{stat.name}]"
+    return wire.Process(pid=stat.pid, start_time=stat.start_time, command=command)
+
+
+def lineage(pid: int) -> set[int]:
+    """A process and its ancestors."""
+    found: set[int] = set()
+    while pid > 0 and pid not in found:
+        found.add(pid)
+        stat = read_stat(pid)
+        pid = stat.parent if stat is not None else 0
+    return found
+
+
+@dataclass
+class Family:
+    """The processes of one execution (or of one terminal in it).
+
+    `carries` judges a process's environment. `root` is the first process, `(pid, start time)`. `grouped`
+    names the pids in the execution's control group. `others` names children of this program that are known
+    to belong elsewhere. What was seen once stays a member as long as it lives. Safe to call from several
+    threads.
+    """
+
+    carries: Callable[[Environment], bool]
+    root: tuple[int, int] | None = None
+    grouped: Callable[[], Iterable[int]] = tuple
+    others: Callable[[], Iterable[int]] = tuple
+    _seen: set[tuple[int, int]] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def look(self) -> list[wire.Process]:
+        """Every live member, by pid. This program and its ancestors are never members."""
+        with self._lock:
+            members = self._members(snapshot())
+            self._seen = {(stat.pid, stat.start_time) for stat in members}
+        return [describe(stat) for stat in sorted(members, key=lambda stat: stat.pid)]
+
+    def _members(self, table: dict[int, Stat]) -> list[Stat]:
+        me = os.getpid()
+        own_session = os.getsid(0)
+        for pid in lineage(me):
+            table.pop(pid, None)
+        grouped, others = set(self.grouped()), set(self.others())
+        todo = [stat for stat in table.values() if stat.pid in grouped or self._begins(stat, me, others)]
+        members: dict[int, Stat] = {}
+        while todo:
+            stat = todo.pop()
+            if stat.pid in members:
+                continue
+            members[stat.pid] = stat
+            todo += [other for other in table.values() if _follows(other, stat, own_session)]
+        return list(members.values())
+
+    def _begins(self, stat: Stat, me: int, others: set[int]) -> bool:
+        """By itself, not by another member."""
+        if (stat.pid, stat.start_time) in self._seen or (stat.pid, stat.start_time) == self.root:
+            return True
+        if self.root is not None and stat.parent == me and stat.session == self.root[0] != stat.pid:
+            # Its parent died and it came back to us, still in the session that the first process led.
+            return stat.pid not in others
+        return self.carries(read_environment(stat.pid))
+
+
+def _follows(stat: Stat, member: Stat, own_session: int) -> bool:
+    """Child of a member, or in its session; our own session proves nothing."""
+    return stat.parent == member.pid or (stat.session == member.session != own_session and stat.session != 0)
+
+
+def carries_execution(execution_id: str | None, home: str) -> Callable[[Environment], bool]:
+    """Judges by our mark; None: of any execution of this home."""
+    wanted_home = os.fsencode(home)
+    wanted = None if execution_id is None else execution_id.encode()
+
+    def judge(environment: Environment) -> bool:
+        mark = environment.get(EXECUTION_MARK.encode())
+        if mark is None or environment.get(HOME_MARK.encode()) != wanted_home:
+            return False
+        return wanted is None or mark == wanted
+
+    return judge
+
+
+def carries_older(home: str, incarnation: str) -> Callable[[Environment], bool]:
+    """Judges by the mark of this home under another incarnation."""
+    of_home = carries_execution(None, home)
+
+    def judge(environment: Environment) -> bool:
+        if not of_home(environment):
+            return False
+        return environment.get(INCARNATION_MARK.encode()) != incarnation.encode()
+
+    return judge
+
+
+def find_marked(execution_id: str | None, home: str) -> list[wire.Process]:
+    """All live processes that carry our mark, without their unmarked kin."""
+    judge = carries_execution(execution_id, home)
+    mine = lineage(os.getpid())
+    found = [s for s in snapshot().values() if s.pid not in mine and judge(read_environment(s.pid))]
+    return [describe(stat) for stat in sorted(found, key=lambda stat: stat.pid)]

@@ -1,0 +1,41 @@
+"""The owner of an instance's asyncio tasks.
+
+A task group would end all its tasks when one fails; here one failure is logged and touches nothing else,
+and `close` cancels and awaits whatever is left.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Tasks:
+    """A set of tasks with one way out."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        task = asyncio.create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("task %s failed", task.get_name(), exc_info=error)
+
+    async def close(self) -> None:
+        """Cancel and await all, except the task that asks."""
+        while left := [task for task in self._running if task is not asyncio.current_task()]:
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left)

@@ -1,0 +1,217 @@
+"""The turns of one agent process: which one runs, what belongs to it, how it ends.
+
+This is the sink of the adapter. At most one turn runs: a prompt's, or one that the agent began by itself.
+Not here: fences and dispatches (`dispatching`), cancelling (`cancelling`), the process (`instance`).
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from kandev.agentctl.adapters.base import PermissionAsk, TurnEnd
+from kandev.agentctl.attribution import Attribution, Identity
+from kandev.agentctl.permissions import By, Permissions
+from kandev.agentctl.record import Record
+from kandev.agentctl.settings import Settings
+from kandev.agentctl.tasks import Tasks
+from kandev.wire import agentctl as wire
+
+Look = Callable[[], list[wire.Process]]
+
+
+@dataclass(eq=False)
+class Turn:
+    """`taken`: the prompt is written whole. `over`: it ended, was given up before it was written, or its
+    process is gone."""
+
+    identity: Identity
+    dispatch_id: str | None = None
+    taken: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    never_taken: bool = False
+    ended: bool = False
+    cancelling: bool = False
+    cancel_written: bool = False
+    operation: asyncio.Task[wire.CancelAnswer] | None = None
+    before: frozenset[tuple[int, int]] = frozenset()
+    said_at: float = 0.0
+    noted: bool = False
+
+    @property
+    def own(self) -> bool:
+        return self.identity.own_turn_id is not None
+
+    @property
+    def being_cancelled(self) -> bool:
+        return self.operation is not None and not self.operation.done()
+
+
+class Turns:
+    """`look` lists the processes of the execution; `on_closed` is called when the agent says nothing more."""
+
+    def __init__(
+        self,
+        record: Record,
+        permissions: Permissions,
+        tasks: Tasks,
+        settings: Settings,
+        look: Look,
+        on_closed: Callable[[], None],
+    ) -> None:
+        self.current: Turn | None = None
+        self._record = record
+        self._permissions = permissions
+        self._tasks = tasks
+        self._settings = settings
+        self._look = look
+        self._on_closed = on_closed
+        self._attribution = Attribution(settings.late_output_s)
+        self._settle_until = 0.0
+
+    # -- prompts --------------------------------------------------------------------------------
+
+    def begin(self, generation: int, dispatch_id: str) -> Turn:
+        """The prompt's turn is the current one from now on; an own turn that runs is ended by the caller
+        next."""
+        turn = Turn(Identity(generation), dispatch_id)
+        self.current = turn
+        return turn
+
+    def running(self, turn: Turn) -> None:
+        """From here on what the agent says is this turn's. Called just before the write."""
+        self._attribution.started(turn.identity)
+        turn.before = frozenset((process.pid, process.start_time) for process in self._look())
+
+    async def settle(self) -> None:
+        """A cancel that was written for the last turn may still be on its way inside the agent."""
+        if (left := self._settle_until - _now()) > 0:
+            await asyncio.sleep(left)
+
+    async def taken(self, turn: Turn) -> None:
+        """The prompt is written whole: journalled durably, once, whoever notices first (its end implies
+        it)."""
+        if not turn.noted:
+            turn.noted = True
+            await self._record.write(wire.PromptTaken, turn.identity, dispatch_id=turn.dispatch_id)
+        turn.taken.set()
+        await self._record.flush()
+
+    def give_up(self, turn: Turn) -> None:
+        """The prompt certainly never reached the agent."""
+        turn.never_taken = True
+        self._attribution.abandoned()
+        self._finish(turn)
+
+    def _finish(self, turn: Turn) -> None:
+        if self.current is turn:
+            self.current = None
+        turn.over.set()
+
+    # -- the sink -------------------------------------------------------------------------------
+
+    async def event(self, frame_type: type[wire.Frame], **members: Any) -> None:
+        identity = self._attribution.of_output(frame_type, members, _now())
+        if identity is None:
+            identity = await self._begin_own()
+            self._attribution.of_output(frame_type, members, _now())
+        await self._record.write(frame_type, identity, **members)
+        self._heard(identity)
+
+    async def permission(self, ask: PermissionAsk) -> None:
+        identity = self._attribution.of_permission(ask.tool_call_id, _now())
+        if identity is None:
+            identity = await self._begin_own()
+        await self._permissions.ask(ask, identity, lambda: self._refused_by(identity))
+        self._heard(identity)
+
+    async def turn_ended(self, end: TurnEnd) -> None:
+        turn = self.current
+        if turn is None or turn.own:
+            await self._record.write(wire.Notice, text="The agent ended a turn that does not run.")
+            return
+        if not turn.noted:
+            await self.taken(turn)
+        await self._close(turn, end)
+
+    async def closed(self) -> None:
+        self._on_closed()
+
+    def _heard(self, identity: Identity) -> None:
+        if self.current is not None and self.current.identity == identity:
+            self.current.said_at = _now()
+
+    def _refused_by(self, identity: Identity) -> By | None:
+        turn = self.current
+        if turn is None or turn.identity != identity:
+            return "end"
+        return "cancel" if turn.cancelling else None
+
+    # -- ends -----------------------------------------------------------------------------------
+
+    async def _close(self, turn: Turn, end: TurnEnd) -> None:
+        await self._record.journal.room()
+        if turn.ended or turn.over.is_set():
+            return
+        turn.ended = True
+        self._permissions.end_all(turn.identity)
+        outlived = [] if turn.own else [p for p in self._look() if (p.pid, p.start_time) not in turn.before]
+        self._attribution.ended(_now())
+        if turn.cancel_written:
+            self._settle_until = _now() + self._settings.cancel_settle_s
+        if self.current is turn:
+            self.current = None
+        self._record.put(
+            wire.TurnEnded, turn.identity, stop_reason=end.stop_reason, error=end.error, outlived=outlived
+        )
+        await self._record.flush()
+        turn.over.set()
+
+    def process_gone(self) -> None:
+        """Nothing will run here any more: the journal's last frame closes what was open."""
+        self._permissions.end_all()
+        if (turn := self.current) is not None:
+            self._finish(turn)
+
+    # -- turns that the agent begins by itself ---------------------------------------------------
+
+    async def _begin_own(self) -> Identity:
+        if self.current is not None and not self.current.own:
+            # A prompt is about to be written: the agent spoke first, and its words go with that turn.
+            return self.current.identity
+        turn = Turn(Identity(0, uuid4().hex), said_at=_now())
+        turn.taken.set()
+        self.current = turn
+        self._attribution.started(turn.identity)
+        await self._record.write(wire.TurnStarted, turn.identity)
+        self._tasks.start(self._await_silence(turn), "own turn")
+        return turn.identity
+
+    async def _await_silence(self, turn: Turn) -> None:
+        while not turn.over.is_set():
+            left = turn.said_at + self._settings.own_turn_silent_s - _now()
+            held = self._permissions.any_of(turn.identity) or turn.being_cancelled
+            if left <= 0 and not held:
+                await self.end_own(turn, "idle")
+                return
+            await _wait(turn.over, max(left, self._settings.own_turn_silent_s / 10, 0.001))
+
+    async def end_own(self, turn: Turn, stop_reason: str) -> None:
+        await self._close(turn, TurnEnd(stop_reason))
+
+    def silent_for(self, turn: Turn) -> float:
+        """Seconds since the agent said something in this turn."""
+        return _now() - turn.said_at
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

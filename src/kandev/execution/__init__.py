@@ -1,0 +1,1 @@
+"""Implementations of the execution port: where agents run, and the client of agentctl."""

@@ -1,0 +1,92 @@
+"""The event stream of one execution, as reports in order; acknowledges what is committed.
+
+Not here: what a frame means (`frames`), reconnecting (the caller asks again with the position it has
+committed).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from urllib.parse import urlencode
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+
+from kandev.core import inputs
+from kandev.execution.client import Client, Said, refuse
+from kandev.execution.frames import to_input
+from kandev.ports.execution import UnknownExecution, Unreachable
+from kandev.wire import agentctl as wire
+
+FRAME_MAX_BYTES = 256 * 1024 * 1024
+"""An agent's longest line (64 MiB), JSON escapes and all."""
+ACKNOWLEDGE_EVERY_S = 0.05
+"""How often the committed position is looked at while no frame comes: a commit gives no signal of its own."""
+
+
+async def follow(
+    client: Client, execution: str, journal: str, after: int, committed: Callable[[], int], open_s: float
+) -> AsyncIterator[inputs.Frame]:
+    """See `ports.execution.Agents.follow`. `open_s` bounds the opening, in seconds."""
+    connection = await _open(client, execution, journal, after, open_s)
+    acknowledged = after
+    try:
+        while True:
+            if (position := committed()) > acknowledged:
+                acknowledged = position
+                await connection.send(msgspec.json.encode(wire.Acknowledge(seq=position)), text=True)
+            frame = await _next(connection)
+            if frame is None:
+                continue
+            if frame.journal_id != journal:
+                raise UnknownExecution(f"The journal of {execution!r} is another one now.")
+            yield to_input(frame)
+            if isinstance(frame, wire.ProcessExited):
+                await _acknowledge_last(connection, committed)
+                return
+    except ConnectionClosed as closed:
+        if closed.rcvd is not None and closed.rcvd.code == wire.STREAM_DROPPED:
+            raise UnknownExecution(f"The execution {execution!r} was deleted.") from closed
+        raise Unreachable(f"The stream of {execution!r} broke: {closed}") from closed
+    finally:
+        # A transport that is gone needs no handshake, and a consumer that goes away must not wait for one.
+        connection.transport.abort()
+
+
+async def _open(client: Client, execution: str, journal: str, after: int, open_s: float) -> ClientConnection:
+    query = urlencode({"after": after, "journal_id": journal})
+    address = client.url.replace("http", "ws", 1) + f"/instances/{execution}/api/v1/acp/stream?{query}"
+    try:
+        return await connect(
+            address,
+            additional_headers=client.headers(),
+            max_size=FRAME_MAX_BYTES,
+            open_timeout=open_s,
+            proxy=None,
+        )
+    except InvalidStatus as error:
+        try:
+            refuse(bytes(error.response.body or b""))
+        except (msgspec.DecodeError, Said) as said:
+            raise Unreachable(f"agentctl refused the stream of {execution!r}: {said}") from error
+        raise Unreachable(f"agentctl refused the stream of {execution!r}.") from error
+    except (InvalidHandshake, OSError, TimeoutError, EOFError) as error:
+        raise Unreachable(f"The stream of {execution!r} could not be opened: {error}") from error
+
+
+async def _next(connection: ClientConnection) -> wire.AnyFrame | None:
+    """None: none came in time to look at what is committed."""
+    try:
+        async with asyncio.timeout(ACKNOWLEDGE_EVERY_S):
+            line = await connection.recv(decode=False)
+    except TimeoutError:
+        return None
+    try:
+        frame: wire.AnyFrame = msgspec.json.decode(line, type=wire.AnyFrame)
+    except msgspec.DecodeError as error:
+        raise Unreachable(f"agentctl sent a frame that cannot be read: {error}.") from error
+    return frame
+
+
+async def _acknowledge_last(connection: ClientConnection, committed: Callable[[], int]) -> None:
+    await connection.send(msgspec.json.encode(wire.Acknowledge(seq=committed())), text=True)

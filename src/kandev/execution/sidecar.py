@@ -1,0 +1,170 @@
+"""The agentctl of this machine: found again, or started on demand, so that it outlives the backend.
+
+One per home: `agentctl.json` says where, pid and start time say whether it still lives, agentctl's own
+lock keeps a second one away. Not here: requests to it (`client`).
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from kandev.ports.execution import Unreachable
+
+
+class Info(msgspec.Struct, kw_only=True):
+    """What of `agentctl.json` the backend needs."""
+
+    url: str
+    pid: int
+    start_time: int
+    token: str
+    incarnation: str
+
+
+class Sidecar:
+    """`environment` is agentctl's whole environment; `command` runs it."""
+
+    def __init__(
+        self, home: Path, environment: Mapping[str, str], command: tuple[str, ...] | None = None
+    ) -> None:
+        self._home = home
+        self._environment = dict(environment)
+        self._command = command or (sys.executable, "-m", "kandev", "agentctl")
+        self._starting = asyncio.Lock()
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def find(self) -> Info | None:
+        """The agentctl that lives; None when there is none."""
+        self._reap()
+        try:
+            info = msgspec.json.decode((self._home / "agentctl.json").read_bytes(), type=Info)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return info if self.lives(info) else None
+
+    def lives(self, info: Info) -> bool:
+        self._reap()
+        return _start_time(info.pid) == info.start_time
+
+    def _reap(self) -> None:
+        self._children = [child for child in self._children if child.poll() is None]
+
+    async def ensure(self, deadline: float) -> Info:
+        """Find it or start it, in `deadline` seconds; callers side by side start one. Raises Unreachable."""
+        try:
+            async with asyncio.timeout(deadline), self._starting:
+                return self.find() or await self._start()
+        except TimeoutError as error:
+            raise Unreachable(f"agentctl did not start within {deadline:g} s; see {self._log}.") from error
+
+    async def end(self, deadline: float) -> None:
+        """SIGTERM, and wait until it is gone, at most `deadline` seconds. Also waits for one that we started
+        and that is ending by itself."""
+        info = self.find()
+        try:
+            async with asyncio.timeout(deadline):
+                if info is not None:
+                    await _exit_of(info.pid, lambda: self.lives(info))
+                for child in self._children:
+                    await _exit_of(child.pid, lambda: False)
+        except TimeoutError:
+            return
+        finally:
+            self._reap()
+
+    @property
+    def _log(self) -> Path:
+        return self._home / "agentctl.log"
+
+    async def _start(self) -> Info:
+        child = self._spawn()
+        self._children.append(child)
+        try:
+            await self._ready_line(child)
+        except BaseException:
+            child.kill()
+            await asyncio.to_thread(child.wait)
+            raise
+        if (info := self.find()) is None:
+            raise Unreachable(f"agentctl ended as soon as it had started; see {self._log}.")
+        return info
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        arguments = [*self._command, "--home", str(self._home), "--host", "127.0.0.1", "--port", "0"]
+        try:
+            self._home.mkdir(parents=True, exist_ok=True)
+            with self._log.open("ab") as log:
+                # Its own session: a Ctrl-C in the backend's terminal is not for it.
+                return subprocess.Popen(
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env=self._environment,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise Unreachable(f"agentctl could not be started: {error}.") from error
+
+    async def _ready_line(self, child: subprocess.Popen[bytes]) -> None:
+        """Returns at its first line. A second agentctl that lost the race ends instead: then the first
+        one is ours."""
+        assert child.stdout is not None  # noqa: S101 - Popen was asked for a pipe
+        reading = asyncio.ensure_future(asyncio.to_thread(child.stdout.readline))
+        try:
+            line = await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            child.kill()
+            await asyncio.wait({reading})
+            raise
+        finally:
+            child.stdout.close()
+        if line:
+            return
+        child.kill()
+        await asyncio.to_thread(child.wait)
+        if self.find() is None:
+            raise Unreachable(f"agentctl did not start; see the end of {self._log}.")
+
+
+async def _exit_of(pid: int, may_be_ended: Callable[[], bool]) -> None:
+    """Waits until the process is gone; sends it SIGTERM first when it may be ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    gone = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(descriptor, gone.set)
+    try:
+        if may_be_ended():  # The pidfd is of this process, and not of one that took its number.
+            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        await gone.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+def _start_time(pid: int) -> int | None:
+    """In clock ticks since boot; None for a process that is gone or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in ("Z", "X") else int(fields[19])
+
+
+def environment_for(home: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """agentctl's environment: ours without the backend's own settings and secrets, with the home."""
+    kept = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith("KANDEV_") or name.startswith("KANDEV_AGENTCTL_") or name == "KANDEV_LOG_LEVEL"
+    }
+    return {**kept, "KANDEV_HOME": str(home)}

@@ -1,0 +1,198 @@
+"""Who may come in, and what bad input gets."""
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import pytest
+
+from kandev.wire.agentctl import EPOCH_HEADER
+from tests.agentctl.server.hosts import QUICK, Host, eventually, host_in
+
+
+@pytest.mark.proves("CTL-health")
+async def test_health_needs_no_token_and_tells_version_instances_and_uptime(host: Host) -> None:
+    await host.create()
+    answer = await host.ask("GET", "/health", Authorization="")
+    assert answer.status == 200
+    assert (answer.body["version"], answer.body["instances"]) == ("1.2.3", 1)
+    assert answer.body["uptime_s"] >= 0
+
+
+@pytest.mark.proves("CTL-token")
+@pytest.mark.parametrize("token", ["", "Bearer wrong", "Basic token-of-the-test"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/v1/instances"),
+        ("POST", "/api/v1/instances"),
+        ("GET", "/api/v1/instances/e1"),
+        ("DELETE", "/api/v1/instances/e1"),
+        ("POST", "/instances/e1/api/v1/acp/prompt"),
+        ("POST", "/instances/e1/api/v1/acp/cancel"),
+        ("GET", "/instances/e1/api/v1/acp/dispatch/d1?prompt_generation=1"),
+        ("POST", "/instances/e1/api/v1/acp/permissions/p1"),
+        ("POST", "/instances/e1/api/v1/stop"),
+    ],
+)
+async def test_everything_else_needs_the_token(host: Host, method: str, path: str, token: str) -> None:
+    answer = await host.ask(method, path, {}, Authorization=token)
+    assert (answer.status, answer.reason) == (401, "unauthorized")
+
+
+async def test_a_foreign_host_name_is_refused(host: Host) -> None:
+    for name in ("evil.example", "127.0.0.1.evil.example", ""):
+        answer = await host.http.get("/health", headers={"Host": name})
+        assert answer.status_code in (400, 403)
+    for name in ("localhost", "127.0.0.1:1", "agentctl.test:80", "[::1]:5"):
+        assert (await host.http.get("/health", headers={"Host": name})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"{", 400), (b"\xff", 400), (b"[]", 422), (b'{"dispatch_id":1}', 422), (b'{"dispatch_id":"d"}', 422)],
+)
+async def test_a_body_that_is_wrong_is_refused_with_a_sentence(host: Host, body: bytes, status: int) -> None:
+    await host.create()
+    answer = await host.of("e1", "POST", "acp/prompt", body)
+    assert (answer.status, answer.reason) == (status, "invalid")
+    assert answer.body["message"]
+    assert (await host.prompt(1)).status == 202
+
+
+async def test_a_body_that_is_too_long_is_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kandev.agentctl.guarding.BODY_MAX_BYTES", 1000)
+    await host.create()
+    assert (await host.prompt(1, "x" * 2000)).status == 413
+    assert (await host.prompt(1)).status == 202
+
+
+@pytest.mark.proves("CTL-instances")
+async def test_an_unknown_instance_is_404_everywhere(host: Host) -> None:
+    for method, path, body in (
+        ("GET", "/api/v1/instances/nobody", None),
+        ("POST", "/instances/nobody/api/v1/acp/cancel", {"prompt_generation": 1}),
+        ("POST", "/instances/nobody/api/v1/acp/permissions/p1", {"cancelled": True}),
+        ("GET", "/instances/nobody/api/v1/acp/dispatch/d1?prompt_generation=1", None),
+        ("POST", "/instances/nobody/api/v1/stop", {}),
+        ("DELETE", "/api/v1/instances/nobody", None),
+    ):
+        answer = await host.ask(method, path, body)
+        assert (answer.status, answer.reason) == (404, "unknown_instance"), path
+    assert (await host.ask("GET", "/elsewhere")).status == 404
+    assert (await host.ask("PUT", "/api/v1/instances", {})).status == 405
+
+
+@pytest.mark.parametrize("execution", ["", "../up", "a/b", ".hidden", "x" * 200, "a b"])
+async def test_an_execution_id_that_is_no_folder_name_is_refused(host: Host, execution: str) -> None:
+    answer = await host.create(execution)
+    assert (answer.status, answer.reason) == (422, "invalid")
+
+
+async def test_a_command_that_cannot_be_started_is_told_in_one_sentence(host: Host) -> None:
+    answer = await host.create(command=["missing"])
+    assert (answer.status, answer.reason) == (409, "launch_failed")
+    assert answer.body["message"] == "There is no program 'missing'."
+    assert (await host.create(command=["missing"])).reason == "launch_failed"
+
+
+async def test_a_launch_that_fails_is_torn_down_before_it_is_answered(host: Host) -> None:
+    host.stage.start_failure = "Please log in first."
+    answer = await host.create()
+    assert answer.body["message"] == "Please log in first."
+    assert answer.body["stderr_tail"] == ["a last line"]
+    assert answer.body["exit_code"] == -15
+    assert host.agent().forces
+
+
+@pytest.mark.proves("CTL-fence-epoch")
+async def test_the_highest_epoch_outlives_agentctl(tmp_path: Path) -> None:
+    async with host_in(tmp_path) as host:
+        host.epoch = 7
+        await host.create()
+        low = await host.ask("GET", "/api/v1/instances", **{EPOCH_HEADER: "6"})
+        assert (low.status, low.reason) == (412, "old_epoch")
+    async with host_in(tmp_path) as host:
+        host.epoch = 6
+        assert (await host.create("e2")).reason == "old_epoch"
+        host.epoch = 7
+        assert (await host.create("e2")).status == 201
+
+
+@pytest.mark.proves("CTL-fence-epoch")
+async def test_an_acting_request_without_epoch_is_refused_once_one_was_seen(host: Host) -> None:
+    await host.create()
+    assert (await host.of("e1", "POST", "stop", {}, **{EPOCH_HEADER: ""})).status == 412
+    assert (await host.ask("GET", "/api/v1/instances", **{EPOCH_HEADER: ""})).status == 200
+    assert (await host.ask("GET", "/api/v1/instances", **{EPOCH_HEADER: "many"})).status == 400
+
+
+@pytest.mark.proves("CTL-fence-instance-id")
+async def test_a_tombstone_outlives_agentctl(tmp_path: Path) -> None:
+    async with host_in(tmp_path) as host:
+        assert (await host.ask("DELETE", "/api/v1/instances/e1")).status == 404
+    async with host_in(tmp_path) as host:
+        answer = await host.create()
+        assert (answer.status, answer.reason) == (409, "tombstone")
+
+
+async def test_a_stop_while_starting_gives_the_launch_up(host: Host) -> None:
+    host.stage.delay_starts = True
+    creating = asyncio.create_task(host.create())
+    await eventually(lambda: "e1" in host.stage.agents)
+    assert (await host.stop()).status == 200
+    answer = await creating
+    assert (answer.status, answer.reason) == (409, "launch_failed")
+    assert "stopped" in answer.body["message"]
+
+
+async def test_a_launch_has_a_deadline(tmp_path: Path) -> None:
+    import dataclasses
+
+    async with host_in(tmp_path, dataclasses.replace(QUICK, launch_s=0.05)) as host:
+        host.stage.delay_starts = True
+        answer = await host.create()
+    assert answer.reason == "launch_failed"
+    assert "0.05 s" in answer.body["message"]
+
+
+async def test_an_exit_while_starting_is_told_with_its_code(host: Host) -> None:
+    host.stage.delay_starts = True
+    creating = asyncio.create_task(host.create())
+    await eventually(lambda: "e1" in host.stage.agents)
+    host.agent().exit(3)
+    answer = await creating
+    assert answer.body["exit_code"] == 3
+    assert "code 3" in answer.body["message"]
+
+
+async def test_a_launch_goes_on_when_its_client_goes_away(host: Host) -> None:
+    host.stage.delay_starts = True
+    with pytest.raises(httpx.ReadTimeout):
+        await host.http.post(
+            "/api/v1/instances",
+            json={
+                "execution_id": "e1",
+                "session_id": "s",
+                "task_id": "t",
+                "protocol": "acp",
+                "command": ["agent"],
+                "cwd": "/",
+            },
+            headers={"Authorization": "Bearer token-of-the-test", EPOCH_HEADER: "1"},
+            timeout=0.1,
+        )
+    host.agent().may_start.set()
+    assert (await host.create()).body["state"] == "ready"
+
+
+@pytest.mark.proves("CTL-delete-survivors")
+async def test_a_delete_reports_what_it_could_not_end(host: Host) -> None:
+    from kandev.wire.agentctl import Process
+
+    await host.create()
+    host.agent().survivors = [Process(pid=7, start_time=1, command="sleep 1000")]
+    answer = await host.ask("DELETE", "/api/v1/instances/e1")
+    assert answer.body["survivors"] == [{"pid": 7, "start_time": 1, "command": "sleep 1000"}]
+    assert (await host.ask("GET", "/api/v1/instances/e1")).status == 404
+    assert not (host.home.journals / "e1").exists()

@@ -1,0 +1,199 @@
+"""The stream: window, replacement, back-pressure, a full disk, loneliness."""
+
+import asyncio
+import dataclasses
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from kandev.agentctl import orphaned
+from kandev.agentctl.segments import SegmentWriter
+from kandev.wire import agentctl as wire
+from tests.agentctl.server.hosts import QUICK, Host, acknowledge, eventually, host_in, receive
+
+
+@pytest.mark.proves("CTL-fence-window")
+async def test_a_bounded_number_of_frames_is_sent_unacknowledged(tmp_path: Path) -> None:
+    async with host_in(tmp_path, dataclasses.replace(QUICK, window_frames=4)) as host:
+        await host.create()
+        await host.prompt(1)
+        for number in range(10):
+            await host.agent().says(str(number))
+        async with host.stream() as stream:
+            await receive(stream, 4)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await stream.recv()
+            await acknowledge(stream, 3)
+            assert [frame.seq for frame in await receive(stream, 3)] == [5, 6, 7]
+
+
+@pytest.mark.proves("CTL-stream")
+async def test_a_newer_stream_closes_the_older_one(host: Host) -> None:
+    await host.create()
+    async with host.stream() as older, host.stream() as newer:
+        with pytest.raises(ConnectionClosed):
+            while True:
+                await older.recv()
+        assert older.close_code == wire.STREAM_REPLACED
+        await receive(newer, 1)
+
+
+async def test_a_deleted_instance_closes_its_stream(host: Host) -> None:
+    await host.create()
+    async with host.stream() as stream:
+        await receive(stream, 1)
+        await host.ask("DELETE", "/api/v1/instances/e1")
+        with pytest.raises(ConnectionClosed):
+            while True:
+                await stream.recv()
+        assert stream.close_code == wire.STREAM_DROPPED
+
+
+async def test_words_that_are_no_acknowledgement_close_the_stream(host: Host) -> None:
+    await host.create()
+    async with host.stream() as stream:
+        await stream.send("hello")
+        with pytest.raises(ConnectionClosed):
+            while True:
+                await stream.recv()
+    assert (await host.create()).body["state"] == "ready"
+
+
+@pytest.mark.parametrize(("execution", "epoch", "status"), [("nobody", 1, 404), ("e1", 0, 412)])
+async def test_a_stream_is_refused_in_words(host: Host, execution: str, epoch: int, status: int) -> None:
+    await host.create()
+    host.epoch = epoch
+    with pytest.raises(InvalidStatus) as refused:
+        async with host.stream(execution=execution):
+            pass
+    assert refused.value.response.status_code == status
+
+
+@pytest.mark.proves("CTL-fence-window")
+async def test_a_full_journal_holds_the_agent_up_and_an_acknowledgement_lets_it_go_on(tmp_path: Path) -> None:
+    async with host_in(tmp_path, dataclasses.replace(QUICK, journal_max_bytes=4000)) as host:
+        await host.create()
+        await host.prompt(1)
+        journal = host.instances.get("e1").journal
+
+        async def talk() -> None:
+            for number in range(40):
+                await host.agent().says(f"{number} " + "x" * 300)
+
+        talking = asyncio.create_task(talk())
+        await eventually(lambda: journal.unacknowledged_bytes >= 4000)
+        assert not talking.done()
+        async with host.stream() as stream:
+            for number in range(1, 43):
+                await receive(stream, 1)
+                await acknowledge(stream, number)
+            await asyncio.wait_for(talking, 2)
+
+
+@pytest.mark.proves("CTL-stop")
+async def test_a_stop_works_although_the_journal_is_full(tmp_path: Path) -> None:
+    async with host_in(tmp_path, dataclasses.replace(QUICK, journal_max_bytes=2000)) as host:
+        await host.create()
+        await host.prompt(1)
+
+        async def talk() -> None:
+            for _ in range(20):
+                await host.agent().says("x" * 300)
+
+        talking = asyncio.create_task(talk())
+        journal = host.instances.get("e1").journal
+        await eventually(lambda: journal.unacknowledged_bytes >= 2000)
+        assert (await host.stop()).status == 200
+        await talking
+        assert journal.last_seq >= 23
+
+
+async def test_a_full_disk_ends_the_execution_and_says_so(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await host.create()
+    await host.prompt(1)
+    await host.agent().says("before")
+
+    def full(self: SegmentWriter, seq: int, line: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(SegmentWriter, "append", full)
+    await host.agent().says("lost on the disk")
+    instance = host.instances.get("e1")
+    await instance.ended.wait()
+    answer = await host.ask("GET", "/api/v1/instances/e1")
+    assert answer.body["state"] == "ended"
+    assert "No space left" in answer.body["error"]
+    async with host.stream() as stream:
+        frames = await receive(stream, answer.body["last_seq"])
+    assert isinstance(frames[-1], wire.ProcessExited)
+    assert any(isinstance(frame, wire.Notice) and "No space left" in frame.text for frame in frames)
+
+
+async def test_a_prompt_that_cannot_be_recorded_is_refused_before_the_agent_sees_it(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object, claim: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("kandev.agentctl.dispatching.Claims.add", full)
+    await host.create()
+    answer = await host.prompt(1)
+    assert (answer.status, answer.reason) == (409, "ended")
+    assert host.agent().prompts == []
+
+
+async def test_journals_are_read_on_from_an_earlier_agentctl(tmp_path: Path) -> None:
+    async with host_in(tmp_path) as host:
+        await host.create()
+        await host.prompt(1)
+        await host.agent().says("hello")
+    async with host_in(tmp_path) as host:
+        assert host.kinds()[-1] == "process_exited"
+        assert host.kinds().count("process_exited") == 1
+        assert (await host.create()).body["state"] == "ended"
+        assert (await host.of("e1", "GET", "acp/dispatch/d1?prompt_generation=1")).body == {"accepted": True}
+        assert (await host.prompt(1)).body == {"accepted": True, "duplicate": True}
+        assert (await host.prompt(2)).reason == "ended"
+
+
+async def test_journals_of_an_earlier_boot_are_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with host_in(tmp_path) as host:
+        await host.create()
+    monkeypatch.setattr("kandev.agentctl.instances.boot_id", lambda: "another boot")
+    async with host_in(tmp_path) as host:
+        assert (await host.ask("GET", "/api/v1/instances/e1")).status == 404
+
+
+@pytest.mark.proves("CTL-orphan")
+async def test_without_a_backend_idle_agents_are_ended_and_a_turn_goes_on(host: Host) -> None:
+    await host.create("idle")
+    await host.create("busy")
+    await host.prompt(1, execution="busy")
+    end = asyncio.Event()
+    watching = asyncio.create_task(orphaned.watch(host.instances, host.activity, 0.05, end.set))
+    await host.instances.get("idle").ended.wait()
+    assert host.instances.get("busy").state == "ready"
+    assert not end.is_set()
+    await host.agent("busy").ends()
+    async with asyncio.timeout(2):
+        await end.wait()
+        await watching
+    assert host.instances.get("busy").state == "ended"
+    assert host.kinds("busy")[-2:] == ["turn_ended", "process_exited"]
+
+
+@pytest.mark.proves("CTL-orphan")
+async def test_an_open_stream_is_a_backend(host: Host) -> None:
+    await host.create()
+    async with host.stream():
+        await eventually(lambda: host.activity.silent_for() == 0)
+        await asyncio.sleep(0.05)
+        assert host.activity.silent_for() == 0

@@ -1,0 +1,1 @@
+"""Worktrees and the catalogue of agents, against real git and real programs."""
