@@ -1,0 +1,1 @@
+"""Who asks us: HTTP, WebSocket and their errors."""

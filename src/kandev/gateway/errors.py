@@ -1,0 +1,67 @@
+"""The one table from errors to codes, and from codes to HTTP status.
+
+Not here: which error a use case raises (`core.errors` says whose fault each is).
+"""
+
+import secrets
+from typing import Final
+
+import structlog
+
+from kandev.core import errors
+from kandev.wire.gateway import BadPayload, Code, ErrorObject, Malformed
+
+log = structlog.get_logger(__name__)
+
+STATUS: Final[dict[Code, int]] = {
+    "BAD_REQUEST": 400,
+    "UNAUTHORIZED": 401,
+    "FORBIDDEN": 403,
+    "NOT_FOUND": 404,
+    "UNKNOWN_ACTION": 404,
+    "CONFLICT": 409,
+    "VALIDATION_ERROR": 422,
+    "INTERNAL_ERROR": 500,
+}
+
+
+class BadRequest(errors.Refusal):
+    """What came in cannot be read as a request."""
+
+
+class UnknownAction(errors.Refusal):
+    """The catalogue has no such action."""
+
+
+class Unauthorized(errors.Refusal):
+    """The access token is missing or wrong."""
+
+
+# First match counts, so a class stands before the ones it derives from. An agent's fault that a use case
+# hands on is the present state of the world, in its own sentence; a store's fault is told in general words.
+CODES: Final[tuple[tuple[type[Exception], Code], ...]] = (
+    (Malformed, "BAD_REQUEST"),
+    (BadRequest, "BAD_REQUEST"),
+    (BadPayload, "VALIDATION_ERROR"),
+    (UnknownAction, "UNKNOWN_ACTION"),
+    (Unauthorized, "UNAUTHORIZED"),
+    (errors.Invalid, "VALIDATION_ERROR"),
+    (errors.NotFound, "NOT_FOUND"),
+    (errors.Forbidden, "FORBIDDEN"),
+    (errors.Conflict, "CONFLICT"),
+    (errors.AgentFault, "CONFLICT"),
+    (errors.Internal, "INTERNAL_ERROR"),
+)
+
+
+def error_object(error: Exception, action: str) -> ErrorObject:
+    """What the asker hears. What has no place in the table is logged with an error id, and only that id is
+    told."""
+    for kind, code in CODES:
+        if isinstance(error, kind):
+            details = error.details if isinstance(error, errors.KandevError) else None
+            return ErrorObject(code=code, message=str(error), details=details)
+    error_id = secrets.token_hex(6)
+    log.error("request failed", error_id=error_id, action=action, exc_info=error)
+    message = f"Something went wrong inside Kandev; its log has more under error id {error_id}."
+    return ErrorObject(code="INTERNAL_ERROR", message=message, details={"error_id": error_id})

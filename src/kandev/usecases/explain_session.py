@@ -1,0 +1,99 @@
+"""Why a session is as it is: one sentence, and the facts behind it."""
+
+from datetime import datetime
+from typing import Any
+
+from kandev.core.effects import CancelTurn, Owed, Prompt, Start, Teardown, Timer
+from kandev.core.records import SessionRecord
+from kandev.core.session import Launch, Outcome, Phase
+from kandev.core.views import execution_status, waiting_for, wire_state
+from kandev.runtime.registry import Glance
+from kandev.usecases import finding
+from kandev.usecases.context import Context
+
+
+async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
+    """`{sentence, state, since, phase, execution?, waiting_for?, under_way, queue, parked_reason?, error?,
+    survivors?}`; `under_way` lists what is being done or waited for, with `for_s` (seconds). Raises
+    NotFound."""
+    record = await ctx.store.read(lambda tx: finding.session(tx, session_id))
+    executions = await ctx.store.read(lambda tx: tx.executions.of_session(session_id))
+    glance = ctx.sessions.glance(session_id)
+    if glance is not None:
+        record = glance.record
+    value = record.value
+    status = execution_status(value)
+    survivors = [p for e in executions for p in e.survivors]
+    silent_s = _seconds_since(record.updated_at, ctx.clock.now()) if value.phase is Phase.RUNNING else 0.0
+    silent = silent_s >= ctx.deadlines.silent_notice_s
+    return {
+        "session_id": session_id,
+        "sentence": _sentence(record, glance)
+        + (f" It has been silent for {silent_s:.0f} s." if silent else ""),
+        "state": wire_state(value),
+        "since": record.since,
+        "phase": value.phase.value,
+        "launch": value.launch.value,
+        "outcome": value.outcome.value,
+        "prompt_generation": value.generation,
+        "under_way": [{"what": _named(key), "for_s": round(seconds, 3)} for key, seconds in _shown(glance)],
+        "queue": {
+            "count": len(value.queue),
+            "max": ctx.deadlines.queue_max,
+            "auto_run": value.parked is None,
+        },
+        **({"execution": {"id": value.execution, "status": status}} if status else {}),
+        **({"waiting_for": record.waiting_for} if record.waiting_for else {}),
+        **({"parked_reason": value.parked} if value.parked else {}),
+        **({"error": record.error} if record.error else {}),
+        **({"survivors": survivors} if survivors else {}),
+    }
+
+
+def _seconds_since(then: str, now: str) -> float:
+    return (datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds()
+
+
+def _shown(glance: Glance | None) -> list[tuple[Owed | Timer, float]]:
+    return glance.under_way if glance else []
+
+
+def _named(key: Owed | Timer) -> str:
+    return f"deadline:{key.kind}" if isinstance(key, Timer) else type(key).__name__
+
+
+def _sentence(record: SessionRecord, glance: Glance | None) -> str:
+    value = record.value
+    base = _doing(record)
+    waits = len(value.queue)
+    wait = "1 message waits" if waits == 1 else f"{waits} messages wait"
+    if value.parked:
+        return f"{base} {wait}, parked: {value.parked}."
+    if waits and value.outcome is Outcome.OPEN:
+        return f"{base} {wait} in the queue."
+    if waits:
+        return f"{base} {wait} until the session is resumed."
+    oldest = [s for key, s in _shown(glance) if isinstance(key, Start | Prompt | CancelTurn | Teardown)]
+    return f"{base} This has taken {max(oldest):.0f} s." if oldest and max(oldest) >= 1 else base
+
+
+def _doing(record: SessionRecord) -> str:
+    value = record.value
+    if value.launch is Launch.LOST:
+        return "The agent's old process is not proven gone, and nothing is started beside it."
+    if value.launch is Launch.CLOSING:
+        return f"The agent's process is being ended: {value.closing or 'it is over'}."
+    if value.launch is Launch.STARTING:
+        return "The agent is starting."
+    if waiting_for(value) and value.phase is Phase.RUNNING:
+        return "The agent waits for your answer to a permission request."
+    words = {
+        Phase.DISPATCHING: "A prompt is being handed to the agent.",
+        Phase.RUNNING: "The agent is working.",
+        Phase.CANCELLING: "The turn is being cancelled.",
+    }
+    if value.phase in words:
+        return words[value.phase]
+    if value.retry:
+        return "The agent refused the prompt; it is tried again shortly."
+    return f"Nothing is under way; the session is {wire_state(value)}."

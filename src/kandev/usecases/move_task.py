@@ -1,0 +1,88 @@
+"""Move a task to a step and a place in it; the places of both steps are counted anew from 0.
+
+No step action runs. Entering a step marked as final completes the task, leaving it opens the task again:
+that is the board's meaning of the mark, not an action. Not here: the tool `move_task_kandev`, pending
+moves.
+"""
+
+from dataclasses import replace
+
+from kandev.core.board import Step, Task
+from kandev.core.errors import Conflict, Invalid
+from kandev.core.session import Outcome
+from kandev.ports.store import Tx
+from kandev.usecases import announce, finding, stop_task
+from kandev.usecases.context import Context
+
+
+async def move_task(ctx: Context, *, id: str, workflow_step_id: str, position: int | None = None) -> Task:
+    """Last in the step without `position`; one that is too high means last. Raises NotFound; Invalid for a
+    step of another workspace; Conflict for an archived task."""
+    now = ctx.clock.now()
+
+    def change(tx: Tx) -> tuple[Task, Task]:
+        before = finding.task(tx, id)
+        step = finding.step(tx, workflow_step_id)
+        workflow = finding.workflow(tx, step.workflow_id)
+        if workflow.workspace_id != before.workspace_id:
+            raise Invalid(f"Step {step.name!r} belongs to another workspace; name one of the task's own.")
+        if before.archived_at is not None:
+            raise Conflict("The task is archived; take it out of the archive first (task.unarchive).")
+        moved = replace(
+            before,
+            workflow_id=workflow.id,
+            workflow_step_id=step.id,
+            state=_state(tx, before, step),
+            office=workflow.style == "office",
+        )
+        _place(tx, before, moved, position, now)
+        after = finding.task(tx, id)
+        if after.state != before.state:
+            announce.task_state_changed(tx, before, after)
+        return before, after
+
+    before, after = await ctx.store.write(change)
+    if after.state == "COMPLETED" and before.state != "COMPLETED":
+        await stop_task.stop_task(
+            ctx,
+            task_id=id,
+            reason="task completed by user",
+            outcome=Outcome.COMPLETED,
+            required=False,
+        )
+    return after
+
+
+def _state(tx: Tx, task: Task, to: Step) -> str:
+    if to.id == task.workflow_step_id:
+        return task.state
+    if to.final:
+        return "COMPLETED"
+    left = tx.workflows.step(task.workflow_step_id)
+    reopened = task.state == "COMPLETED" and left is not None and left.final
+    return "TODO" if reopened else task.state
+
+
+def _place(tx: Tx, before: Task, moved: Task, position: int | None, now: str) -> None:
+    """Write the task and every neighbour whose place changes, and tell of each."""
+    column = [t for t in _column(tx, moved) if t.id != moved.id]
+    place = len(column) if position is None else min(position, len(column))
+    column.insert(place, moved)
+    _count(tx, column, before, now)
+    if before.workflow_step_id != moved.workflow_step_id:
+        _count(tx, [t for t in _column(tx, before) if t.id != before.id], before, now)
+
+
+def _column(tx: Tx, task: Task) -> list[Task]:
+    tasks = tx.tasks.list(workflow_id=task.workflow_id)
+    column = [t for t in tasks if t.workflow_step_id == task.workflow_step_id]
+    return sorted(column, key=lambda t: (t.position, t.created_at, t.id))
+
+
+def _count(tx: Tx, column: list[Task], before: Task, now: str) -> None:
+    for position, task in enumerate(column):
+        placed = replace(task, position=position)
+        if placed == (before if task.id == before.id else task):
+            continue
+        tx.tasks.update(replace(placed, updated_at=now) if task.id == before.id else placed)
+        announce.task_updated(tx, finding.task(tx, task.id))

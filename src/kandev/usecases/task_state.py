@@ -1,0 +1,41 @@
+"""Set a task's state by hand.
+
+Not here: the states that follow from its sessions (`core.task`).
+"""
+
+from dataclasses import replace
+
+from kandev.core.board import Task
+from kandev.core.errors import Conflict, Invalid
+from kandev.core.session import Outcome
+from kandev.core.task import STATES
+from kandev.ports.store import Tx
+from kandev.usecases import announce, finding, stop_task
+from kandev.usecases.context import Context
+
+
+async def set_task_state(ctx: Context, *, id: str, state: str) -> Task:
+    """COMPLETED finishes the task's sessions. The same state again changes and tells nothing. Raises
+    Invalid for an unknown word, NotFound, Conflict for an archived task."""
+    if state not in STATES:
+        raise Invalid(f"The field `state` cannot be {state!r}; it is one of {', '.join(STATES)}.")
+    now = ctx.clock.now()
+
+    def change(tx: Tx) -> Task:
+        before = finding.task(tx, id)
+        if before.archived_at is not None:
+            raise Conflict("The task is archived; take it out of the archive first (task.unarchive).")
+        if before.state == state:
+            return before
+        tx.tasks.update(replace(before, state=state, state_before=None, error=None, updated_at=now))
+        after = finding.task(tx, id)
+        announce.task_updated(tx, after)
+        announce.task_state_changed(tx, before, after)
+        return after
+
+    task = await ctx.store.write(change)
+    if state == "COMPLETED":
+        await stop_task.stop_task(
+            ctx, task_id=id, reason="task completed by user", outcome=Outcome.COMPLETED, required=False
+        )
+    return task

@@ -1,0 +1,1 @@
+"""Tests of what one can ask for."""

@@ -1,0 +1,1 @@
+"""Tests of the board's use cases, asked through the HTTP door."""
