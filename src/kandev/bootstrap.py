@@ -1,0 +1,312 @@
+"""Builds the program from its parts, runs it, and takes it down: the only module that knows concrete
+classes.
+
+`serve` is the whole life of a backend: lock the home, open the store, take the epoch, make the actors of
+what is under way, listen, say "ready"; then what may take longer; at the end let go of everything in the
+reverse order. Not here: any rule.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import webbrowser
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+import uvicorn
+from starlette.applications import Starlette
+
+from kandev import __version__
+from kandev.config import Settings
+from kandev.core.errors import KandevError
+from kandev.execution.catalogue import PathCatalogue
+from kandev.execution.clock import SystemClock, TimeIds
+from kandev.execution.local import LocalAgents
+from kandev.execution.sidecar import Sidecar, environment_for
+from kandev.execution.worktrees import GitWorktrees
+from kandev.gateway.app import create_app
+from kandev.gateway.guard import GuardSettings
+from kandev.gateway.hub import Hub
+from kandev.gateway.pages import About
+from kandev.runtime.registry import Outer, Sessions
+from kandev.storage.opening import open_store
+from kandev.usecases.context import Context
+from kandev.usecases.first_start import add_found_profiles, first_start
+
+log = structlog.get_logger(__name__)
+
+SHUTDOWN_S = 5.0
+"""For requests under way when the backend ends."""
+STARTUP_S = 10.0
+"""For looking at agentctl and at PATH behind the ready line."""
+NOTIFICATIONS_KEPT = 2000
+"""Per stream, for replay; older gaps are answered with a reload."""
+PRUNE_S = 300.0
+LARGEST_FRAME = 16 * 1024 * 1024
+"""Of a WebSocket client, in bytes."""
+
+
+class CannotStart(Exception):
+    """One sentence: what is wrong and what to do."""
+
+
+def serve(settings: Settings) -> int:
+    """Runs until SIGTERM or Ctrl-C; the exit code. A start that cannot be is one sentence on stderr."""
+    _log_to_stderr(settings.log_level)
+    try:
+        with _home_lock(settings.home):
+            return asyncio.run(_serve(settings))
+    except (CannotStart, KandevError) as wrong:
+        print(f"kandev: {wrong}", file=sys.stderr)  # noqa: T201 - the sentence a person reads
+        return 1
+
+
+@contextlib.contextmanager
+def _home_lock(home: Path) -> Iterator[None]:
+    """One backend per home; a killed process leaves the lock free."""
+    with (home / "backend.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CannotStart(
+                f"another backend uses the home {home}: stop it, or choose another home with --home."
+            ) from None
+        yield
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # Named, for asyncio sets TCP_NODELAY only then: without it each answer waits 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+        listener.listen(512)
+    except OSError as error:
+        listener.close()
+        raise CannotStart(
+            f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}): "
+            "choose another port with --port."
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+@dataclass(frozen=True)
+class _House:
+    """The parts that live as long as the backend."""
+
+    ctx: Context
+    agents: LocalAgents
+    sessions: Sessions
+
+
+@contextlib.asynccontextmanager
+async def _house(settings: Settings, hub: Hub) -> AsyncIterator[_House]:
+    """Store, agents and actors, taken down in the reverse order."""
+    clock, ids = SystemClock(), TimeIds()
+    store = await open_store(
+        str(settings.database_file), publisher=hub, commit_s=settings.deadlines.commit_s, clock=clock
+    )
+    try:
+        agents = LocalAgents(_sidecar(settings), settings.deadlines.agentctl_call_s)
+        await agents.attach(await store.write(lambda tx: tx.next_epoch()))
+        worktrees = GitWorktrees(settings.home, deadline=settings.deadlines.worktree_s)
+        outer = Outer(store, agents, worktrees, clock, ids, settings.deadlines)
+        async with Sessions(outer) as sessions:
+            catalogue = PathCatalogue(os.environ)
+            yield _House(
+                Context(store, sessions, worktrees, catalogue, clock, ids, settings.deadlines),
+                agents,
+                sessions,
+            )
+    finally:
+        await store.close()
+
+
+def _sidecar(settings: Settings) -> Sidecar:
+    return Sidecar(settings.home, {**environment_for(settings.home), **settings.agentctl})
+
+
+async def _serve(settings: Settings) -> int:
+    hub = Hub()
+    ending = _Ending(settings.stop_agents)
+    ending.watch(asyncio.get_running_loop())
+    listener = _listen(settings)
+    token = settings.token or (secrets.token_urlsafe(24) if settings.beyond_loopback else None)
+    client_token = token or secrets.token_urlsafe(24)
+    url = _url(settings.host, listener.getsockname()[1])
+    async with _house(settings, hub) as house:
+        await first_start(house.ctx, mock_command=(sys.executable, "-m", "kandev", "mock-agent"))
+        await house.sessions.recover()
+        about = About(version=__version__, url=url, home=str(settings.home))
+        names = frozenset({socket.gethostname()}) if settings.beyond_loopback else frozenset[str]()
+        guard = GuardSettings(settings.host, client_token, require_token=token is not None, hosts=names)
+        app = create_app(house.ctx, hub=hub, about=about, guard=guard)
+        server = _Server(_web(app))
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(server.serve([listener]), name="http")
+            await server.listening.wait()
+            with _announced(settings.home, url, client_token):
+                _say_ready(settings, url, client_token if settings.token is None and token else None)
+                behind = group.create_task(_behind_the_ready_line(house, settings, url), name="start-up")
+                await ending.asked.wait()
+            behind.cancel()
+            server.should_exit = True
+            await serving
+        await _let_go(house, settings, ending)
+    return 0
+
+
+def _web(app: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        ws="websockets-sansio",
+        http="h11",
+        loop="asyncio",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(SHUTDOWN_S),
+        ws_max_size=LARGEST_FRAME,
+        ws_per_message_deflate=False,
+    )
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to us and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+class _Ending:
+    """SIGTERM or Ctrl-C ends the backend; a second Ctrl-C ends running turns too."""
+
+    def __init__(self, stop_agents: bool) -> None:
+        self.asked = asyncio.Event()
+        self.stop_agents = asyncio.Event()
+        if stop_agents:
+            self.stop_agents.set()
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._heard, number)
+
+    def _heard(self, number: int) -> None:
+        if self.asked.is_set() and number == signal.SIGINT:
+            self.stop_agents.set()
+        self.asked.set()
+
+
+async def _behind_the_ready_line(house: _House, settings: Settings, url: str) -> None:
+    """What may take longer. Each failure is logged, and no reason to end."""
+    house.sessions.sweep_forever()
+    if settings.browser and sys.stdout.isatty():
+        await asyncio.to_thread(webbrowser.open, url)
+    for work in (_end_orphans(house), add_found_profiles(house.ctx)):
+        try:
+            async with asyncio.timeout(STARTUP_S):
+                await work
+        except (KandevError, TimeoutError) as fault:
+            log.warning("start-up", error=str(fault) or type(fault).__name__)
+    while True:
+        await asyncio.sleep(PRUNE_S)
+        with contextlib.suppress(KandevError):
+            await house.ctx.store.write(lambda tx: tx.notifications.prune(NOTIFICATIONS_KEPT))
+
+
+async def _end_orphans(house: _House) -> None:
+    """Instances that no session names are deleted."""
+    for running in await house.agents.known(STARTUP_S):
+        record = await house.ctx.store.read(lambda tx, id=running.session_id: tx.sessions.get(id))  # type: ignore[misc]
+        if record is None or record.value.execution != running.execution or not record.value.executions:
+            log.info("ending an execution that no session names", execution_id=running.execution)
+            await house.agents.forget(running.execution, STARTUP_S)
+
+
+async def _let_go(house: _House, settings: Settings, ending: _Ending) -> None:
+    """Idle agents end with the backend; running turns go on under agentctl, and one line says so."""
+    await house.sessions.close()
+    deadline = settings.deadlines.teardown_s
+    closing = asyncio.create_task(
+        house.agents.close(stop_agents=ending.stop_agents.is_set(), deadline=deadline)
+    )
+    forced = asyncio.create_task(ending.stop_agents.wait())
+    try:
+        await asyncio.wait({closing, forced}, return_when=asyncio.FIRST_COMPLETED)
+        running = await closing
+        if running and not ending.stop_agents.is_set():
+            turns = "1 turn goes" if running == 1 else f"{running} turns go"
+            print(  # noqa: T201 - the line a person reads
+                f"kandev: {turns} on under agentctl; start kandev again to follow, "
+                "or end everything with --stop-agents.",
+                file=sys.stderr,
+            )
+    except KandevError as fault:
+        log.warning("agentctl", error=fault.message)
+    finally:
+        forced.cancel()
+
+
+def _say_ready(settings: Settings, url: str, shown_token: str | None) -> None:
+    ready = {"event": "ready", "url": url, "home": str(settings.home), "pid": os.getpid()}
+    print(json.dumps(ready), flush=True)  # noqa: T201 - the contract's first line on stdout
+    if shown_token:
+        print(f"kandev: the access token is {shown_token}", file=sys.stderr)  # noqa: T201 - shown once
+
+
+@contextlib.contextmanager
+def _announced(home: Path, url: str, token: str) -> Iterator[None]:
+    """`backend.json` tells the command line where we are; readable by its owner only."""
+    path = home / "backend.json"
+    document = {"url": url, "pid": os.getpid(), "token": token, "version": __version__}
+    fresh = home / f".backend.json.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(document, file)
+    fresh.replace(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _url(host: str, port: int) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{shown}:{port}"
+
+
+def _log_to_stderr(level: str) -> None:
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )

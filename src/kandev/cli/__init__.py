@@ -1,0 +1,1 @@
+"""The command line: arguments become a start of the backend, or a call to the running one."""

@@ -1,0 +1,159 @@
+"""The single checks of `doctor`: each looks at one thing, bounded in time, and changes nothing.
+
+Not here: their order and how they are shown (`doctor`).
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kandev import config
+
+LOOK_S = 5.0
+"""For a program to say its version, and for a server to answer."""
+PYTHON = (3, 11)
+GIT = (2, 25)
+"""The first one whose `rev-parse` and `worktree` know all the words that we use."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`missing`: Kandev cannot run so. `note`: it can, and somebody should know."""
+
+    name: str
+    verdict: Literal["ok", "note", "missing"]
+    sentence: str
+
+
+def python(_: Path) -> Iterator[Finding]:
+    """The Python that runs us."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info >= PYTHON:
+        yield Finding("python", "ok", f"Python {version}.")
+    else:
+        yield Finding("python", "missing", f"Python {version} is too old; 3.11 or later is needed.")
+
+
+def git(_: Path) -> Iterator[Finding]:
+    """git on PATH."""
+    try:
+        done = subprocess.run(
+            ["git", "--version"], capture_output=True, text=True, timeout=LOOK_S, check=True
+        )
+        words = done.stdout.split()
+        version = tuple(int(part) for part in words[2].split(".")[:2])
+    except FileNotFoundError:
+        yield Finding("git", "missing", "git is not on PATH; install it with the system's package manager.")
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        yield Finding("git", "missing", f"git does not say its version ({error}); install it anew.")
+    else:
+        if version >= GIT:
+            yield Finding("git", "ok", f"git {words[2]}.")
+        else:
+            yield Finding("git", "missing", f"git {words[2]} is too old; 2.25 or later is needed.")
+
+
+def processes(_: Path) -> Iterator[Finding]:
+    """/proc, where agents' processes are found and proven gone."""
+    try:
+        for name in ("environ", "stat"):
+            Path(f"/proc/self/{name}").read_bytes()
+    except OSError as error:
+        sentence = f"/proc cannot be read ({error.strerror}); agents' processes could not be found. Mount it."
+        yield Finding("processes", "missing", sentence)
+    else:
+        yield Finding("processes", "ok", "/proc can be read.")
+
+
+def home(where: Path) -> Iterator[Finding]:
+    """The home's place, permissions and settings."""
+    if not where.exists():
+        above = next(parent for parent in where.parents if parent.exists())
+        if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+            yield Finding("home", "ok", f"{where} does not exist yet; the first start makes it.")
+        else:
+            yield Finding(
+                "home", "missing", f"{where} cannot be made in {above}; choose another with --home."
+            )
+        return
+    try:
+        config.read({"home": str(where)})  # writes and removes an empty file: nothing else tells for sure
+    except config.BadSetting as error:
+        yield Finding("home", "missing", str(error))
+        return
+    yield Finding("home", "ok", f"{where} can be written.")
+    for path in (where, where / "backend.json", where / "kandev.db"):
+        if path.exists() and path.stat().st_mode & 0o077:
+            mode = "700" if path.is_dir() else "600"
+            yield Finding("home", "note", f"Others can look into {path}; run `chmod {mode} {path}`.")
+
+
+def port(where: Path) -> Iterator[Finding]:
+    """Our backend, or a port that is free for it."""
+    if (url := _noted(where / "backend.json")) and _answers(f"{url}/health"):
+        yield Finding("backend", "ok", f"A backend runs at {url}.")
+        return
+    try:
+        settings = config.read({"home": str(where)}, make_home=False)
+    except config.BadSetting:
+        return  # said by `home` already
+    host, number = settings.host, settings.port
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, number))
+    except OSError as error:
+        sentence = f"{host}:{number} cannot be listened on ({error.strerror}); choose another with --port."
+        yield Finding("port", "missing", sentence)
+    else:
+        yield Finding("port", "ok", f"{host}:{number} is free.")
+
+
+def agentctl(where: Path) -> Iterator[Finding]:
+    """The sidecar, when one runs."""
+    url = _noted(where / "agentctl.json")
+    if url is None:
+        yield Finding("agentctl", "ok", "agentctl does not run; the backend starts it when an agent starts.")
+    elif _answers(f"{url}/health"):
+        yield Finding("agentctl", "ok", f"agentctl answers at {url}.")
+    else:
+        sentence = f"agentctl should run at {url} and does not answer; the backend starts another one."
+        yield Finding("agentctl", "note", sentence)
+
+
+def agents(_: Path) -> Iterator[Finding]:
+    """Real agents on PATH."""
+    from kandev.cli.agents import look_here
+
+    here = [agent for agent in look_here() if agent["found"] and agent["name"] != "mock"]
+    if here:
+        names = ", ".join(f"{a['name']} {a['version'] or ''}".strip() for a in here)
+        yield Finding("agents", "ok", f"On PATH: {names}.")
+    else:
+        yield Finding(
+            "agents", "note", "No agent but the mock is on PATH; `kandev agents` says how to get one."
+        )
+
+
+def _noted(path: Path) -> str | None:
+    """The address that a running program of ours left in its file."""
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["url"]).rstrip("/")
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _answers(url: str) -> bool:
+    import httpx
+
+    try:
+        return httpx.get(url, timeout=LOOK_S, trust_env=False).status_code == 200
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False

@@ -1,0 +1,133 @@
+"""`message`: what is said to an agent, what it said, and what still waits.
+
+Not here: watching live (`tail`).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from kandev.cli import naming
+from kandev.cli.client import Client, client_command, text_or_stdin
+from kandev.cli.failures import Failed
+from kandev.cli.output import COLOURS, clean, paint, shown_id
+
+PAGE = 500
+AUTHORS = {"user": "blue", "agent": "green", "system": "yellow"}
+SENTENCES = {
+    "sent": "The agent has it.",
+    "queued": "It waits in the queue.",
+    "started": "The session starts with it.",
+}
+
+
+@click.group()
+def message() -> None:
+    """Send messages, read them, look at the queue."""
+
+
+@message.command()
+@click.argument("target", metavar="SESSION|TASK")
+@click.argument("text")
+@click.option("--key", metavar="KEY", help="Idempotency key: the same key is one message.")
+@client_command
+def send(client: Client, target: str, text: str, key: str | None) -> None:
+    """Send TEXT (- reads it from stdin) to a session."""
+    session = naming.session_or_task(client, target)
+    payload = {
+        "task_id": session["task_id"],
+        "session_id": session["id"],
+        "content": text_or_stdin(text),
+        "idempotency_key": key,
+    }
+    answer = client.call("message.add", payload)
+    if client.out.data(answer):
+        return
+    status = str(answer.get("status", ""))
+    client.out.say(f"{status}: {SENTENCES.get(status, '')} Entry {answer.get('entry_id', '')}.")
+
+
+@message.command("list")
+@click.argument("target", metavar="SESSION|TASK")
+@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many (default: all).")
+@click.option("--before", metavar="MESSAGE", help="The ones before this message id.")
+@click.option("--after", metavar="MESSAGE", help="The ones after this message id.")
+@client_command
+def list_messages(client: Client, /, target: str, **options: Any) -> None:
+    """Show a session's messages, oldest first."""
+    id = naming.session_or_task(client, target)["id"]
+    if any(options.values()):
+        found = client.call("message.list", {"session_id": id, **options}).get("messages", [])
+    else:
+        found = list(transcript(client, id))
+    if client.out.data({"messages": found}):
+        return
+    for each in found:
+        who = str(each.get("author_type", ""))
+        kind = "" if each.get("type") == "message" else f" {each.get('type', '')}"
+        client.out.say(paint(f"{who}{kind}  {each.get('created_at', '')}", AUTHORS.get(who), bold=True))
+        client.out.say(clean(each.get("content", "")))
+
+
+def transcript(client: Client, session_id: str) -> Iterator[dict[str, Any]]:
+    """All messages of a session, page by page, oldest first."""
+    after: object = None
+    while True:
+        payload = {"session_id": session_id, "limit": PAGE, "after": after}
+        page = client.call("message.list", payload).get("messages", [])
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1]["id"]
+
+
+@message.command()
+@click.argument("entry_id", metavar="ENTRY")
+@client_command
+def status(client: Client, entry_id: str) -> None:
+    """Say what became of a message that was sent; ENTRY is the id that `send` printed."""
+    answer = client.call("message.status", {"entry_id": entry_id})
+    if not client.out.data(answer):
+        client.out.facts(answer)
+
+
+@message.command()
+@click.argument("target", metavar="SESSION|TASK")
+@client_command
+def queue(client: Client, target: str) -> None:
+    """Show the messages that wait for a turn."""
+    id = naming.session_or_task(client, target)["id"]
+    answer = client.call("message.queue.get", {"session_id": id})
+    if client.out.data(answer):
+        return
+    rows = (
+        (
+            each["position"],
+            shown_id(each["id"]),
+            each.get("state"),
+            each.get("queued_by"),
+            each.get("content"),
+        )
+        for each in answer.get("entries", [])
+    )
+    client.out.table(("#", "entry", "state", "by", "content"), rows, "Nothing waits.")
+    if answer.get("auto_run") is False:
+        client.out.say(paint("The queue is parked: it does not run by itself.", COLOURS["BLOCKED"]))
+
+
+@message.command()
+@click.argument("target", metavar="SESSION|TASK")
+@click.argument("entry", metavar="ENTRY")
+@client_command
+def remove(client: Client, target: str, entry: str) -> None:
+    """Take a waiting message out of the queue."""
+    id = naming.session_or_task(client, target)["id"]
+    waiting = client.call("message.queue.get", {"session_id": id}).get("entries", [])
+    try:
+        chosen = naming.pick("entry", entry, waiting)["id"]
+    except Failed:
+        raise Failed(f"No entry {entry!r} waits; look with `kandev message queue {id}`.") from None
+    answer = client.call("message.queue.remove", {"session_id": id, "entry_id": chosen})
+    if not client.out.data(answer):
+        client.out.say(f"Entry {chosen} is removed.")

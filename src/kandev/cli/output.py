@@ -1,0 +1,127 @@
+"""What people and programs see on stdout: JSON, tables, facts. Text of agents is shown, never obeyed.
+
+Not here: live transcripts (`transcript`), sentences about failures (`failures`).
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+# Escape sequences in an agent's text could rewrite the screen or the window's title.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+SHORT = 8
+"""Letters of an id shown to people: its last ones, which are random and enough to name it."""
+COLOURS = {
+    "RUNNING": "green",
+    "IN_PROGRESS": "green",
+    "STARTING": "cyan",
+    "SCHEDULING": "cyan",
+    "WAITING_FOR_INPUT": "yellow",
+    "REVIEW": "yellow",
+    "BLOCKED": "red",
+    "FAILED": "red",
+    "CANCELLED": "magenta",
+    "COMPLETED": "blue",
+}
+Row = Sequence[object]
+
+
+def is_terminal() -> bool:
+    """Whether a person looks at stdout."""
+    return sys.stdout.isatty()
+
+
+def has_colour() -> bool:
+    """Colours are for terminals, and for nobody who set NO_COLOR."""
+    return is_terminal() and not os.environ.get("NO_COLOR")
+
+
+def clean(text: object) -> str:
+    """Text without control characters, newlines and tabs kept."""
+    return CONTROL.sub("", str(text).replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def line_of(text: object) -> str:
+    """Text on one line."""
+    return " ".join(clean(text).split())
+
+
+def paint(text: str, colour: str | None = None, *, dim: bool = False, bold: bool = False) -> str:
+    """The text with colour, where colours are wanted."""
+    if not has_colour():
+        return text
+    return click.style(text, fg=colour, dim=dim or None, bold=bold or None)
+
+
+def dumps(value: object) -> str:
+    """JSON: indented for a person, on one line for a program."""
+    return json.dumps(value, ensure_ascii=False, indent=2 if is_terminal() else None)
+
+
+def shown_id(id: object) -> str:
+    """An id for a person: short on a terminal, whole in a pipe."""
+    return str(id)[-SHORT:] if is_terminal() else str(id)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where answers go. `as_json`: the payload as it came, and nothing else."""
+
+    as_json: bool
+
+    def say(self, text: str) -> None:
+        """A line for a person."""
+        if not self.as_json:
+            click.echo(text, color=has_colour())
+
+    def data(self, payload: object) -> bool:
+        """Prints the payload when a program asked; True when that was all."""
+        if self.as_json:
+            click.echo(dumps(payload))
+        return self.as_json
+
+    def table(self, columns: Sequence[str], rows: Iterable[Row], empty: str) -> None:
+        """A table for a person; `empty` is said when there are no rows."""
+        texts = [[line_of("" if cell is None else cell) for cell in row] for row in rows]
+        if not texts:
+            self.say(empty)
+        elif is_terminal():
+            _rich_table(columns, texts)
+        else:
+            _plain_table(columns, texts)
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """Names and values, one to a line; what is None is left out."""
+        known = {name: value for name, value in facts.items() if value not in (None, "", [], {})}
+        width = max(map(len, known), default=0)
+        for name, value in known.items():
+            text = clean(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            shown = text.replace("\n", "\n" + " " * (width + 2))
+            self.say(f"{paint(name.ljust(width), dim=True)}  {paint(shown, COLOURS.get(text))}")
+
+
+def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column.upper(), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
+    Console(no_color=not has_colour(), highlight=False).print(table)
+
+
+def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    lines = [[column.upper() for column in columns], *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())

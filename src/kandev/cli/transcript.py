@@ -1,0 +1,129 @@
+"""A session's transcript as it grows, for a terminal: each piece of text is shown once, as it comes.
+
+Whatever comes twice, late, or in whole after it came in pieces leaves no double: what is known of a message
+is how many of its characters were shown. Not here: where the pieces come from (`stream`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kandev.cli.output import COLOURS, clean, line_of, paint
+
+LABELS = {
+    ("user", "message"): ("you", "blue"),
+    ("agent", "message"): ("agent", "green"),
+    ("agent", "thought"): ("thinking", "bright_black"),
+}
+OTHER = ("agent", "green")
+GROWING = ("message", "thought")
+TOOL_ENDS = {"completed": "green", "failed": "red"}
+Piece = dict[str, Any]
+
+
+@dataclass
+class Transcript:
+    """`write` takes text with its own newlines. `session_id` is named in what can be typed as an answer."""
+
+    session_id: str
+    write: Callable[[str], None]
+    _shown: dict[str, int] = field(default_factory=dict)
+    _labels: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _said: dict[str, str] = field(default_factory=dict)
+    _open: str | None = None
+
+    def skip(self, message: Piece) -> None:
+        """Counts a message as shown."""
+        self._note(message)
+        self._shown[message["id"]] = len(str(message.get("content") or ""))
+        self._said[message["id"]] = _tool_or_other(message)
+
+    def message(self, message: Piece) -> None:
+        """A message as it is now: new, grown or changed."""
+        self._note(message)
+        if message.get("type") in GROWING:
+            self.grown(message["id"], 0, str(message.get("content") or ""))
+            return
+        line = _tool_or_other(message)
+        if line and self._said.get(message["id"]) != line:
+            self._said[message["id"]] = line
+            self.line(line)
+            if _waits(message):
+                self._how_to_answer(message)
+
+    def grown(self, id: str, offset: int, text: str) -> None:
+        """A piece of a message's text; `offset` counts characters."""
+        fresh = text[max(0, self._shown.get(id, 0) - offset) :]
+        if not fresh:
+            return
+        self._shown[id] = offset + len(text)
+        label, colour = self._labels.get(id, OTHER)
+        if self._open != id:
+            self.close()
+            self.write(paint(f"{label}: ", colour, bold=True))
+            self._open = id
+        self.write(paint(clean(fresh), dim=True) if label == "thinking" else clean(fresh))
+
+    def line(self, text: str) -> None:
+        """A line of its own."""
+        self.close()
+        self.write(text + "\n")
+
+    def close(self) -> None:
+        """Ends the line that still grows."""
+        if self._open is not None:
+            self.write("\n")
+            self._open = None
+
+    def _note(self, message: Piece) -> None:
+        key = (str(message.get("author_type")), str(message.get("type")))
+        self._labels[message["id"]] = LABELS.get(key, (key[0], "yellow"))
+
+    def _how_to_answer(self, message: Piece) -> None:
+        asked = message.get("metadata") or {}
+        for option in asked.get("options") or []:
+            name, id = line_of(option.get("name", "")), line_of(option.get("option_id", ""))
+            self.line(f"    {paint(id, 'yellow')}  {name}")
+        request = line_of(asked.get("request_id", ""))
+        answer = f"kandev permission answer {self.session_id} {request} --option OPTION"
+        self.line(paint(f"    Answer: {answer}  (or --allow, --reject)", dim=True))
+
+
+def _waits(message: Piece) -> bool:
+    pending = (message.get("metadata") or {}).get("status", "pending") == "pending"
+    return message.get("type") == "permission_request" and pending
+
+
+def _tool_or_other(message: Piece) -> str:
+    """The line of a message that does not grow; the same line is not shown twice."""
+    asked, content = message.get("metadata") or {}, str(message.get("content") or "")
+    match message.get("type"):
+        case "tool_call":
+            status = line_of(asked.get("status", "pending"))
+            return (
+                f"{paint('tool', 'cyan')}: {line_of(content)} {paint(f'[{status}]', TOOL_ENDS.get(status))}"
+            )
+        case "permission_request" if _waits(message):
+            return f"{paint('permission', 'yellow', bold=True)}: {line_of(content)}"
+        case "permission_request":
+            chosen = asked.get("option_id")
+            outcome = f"{asked.get('status')}{f' ({chosen})' if chosen else ''}"
+            return f"{paint('permission', 'yellow')}: {line_of(content)}: {line_of(outcome)}"
+        case "plan":
+            return f"{paint('plan', 'magenta')}:\n" + "\n".join(
+                f"  {step}" for step in clean(content).split("\n")
+            )
+        case "error":
+            return paint(f"error: {clean(content)}", "red")
+        case "status":
+            return paint(f"· {clean(content)}", "yellow")
+        case "clarification_request":
+            return f"{paint('question', 'yellow', bold=True)}: {line_of(content)}"
+    return ""
+
+
+def state_line(old: object, new: object) -> str:
+    """A change of the session's state."""
+    state = line_of(new)
+    before = f"{line_of(old)} → " if old else ""
+    return paint(f"— {before}", dim=True) + paint(state, COLOURS.get(state))

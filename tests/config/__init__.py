@@ -1,0 +1,1 @@
+"""The settings: where they come from, and what a wrong one is told."""
