@@ -1,0 +1,179 @@
+"""Real agents, driven by Kandev through its public doors: prompt, cancel, shell command, restart."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.kandev import Events, Kandev
+
+from . import processes
+from .bed import Bed, BedAgent, let_a_minute_pass, profile_for
+from .model import ScriptedModel
+
+TURN_S = 60.0
+GONE_S = 5.0
+CANCEL_AFTER_MS = (0, 5, 20, 60, 150, 300)
+HONEST = {"KANDEV_CANCEL_ACKNOWLEDGE_S": "5", "KANDEV_LAUNCH_S": "60", "KANDEV_MESSAGE_ANSWER_S": "20"}
+
+
+@pytest.fixture
+async def kandev(tmp_path: Path, bed: Bed) -> AsyncIterator[Kandev]:
+    """With the deadlines that real agents need. Ended before the bed looks for what is left."""
+    async with Kandev(tmp_path / "home", HONEST) as running:
+        yield running
+
+
+class Work:
+    """A session of a real agent on a task in a real repository."""
+
+    def __init__(self, kandev: Kandev, task_id: str, session_id: str) -> None:
+        self.kandev, self.task_id, self.session_id = kandev, task_id, session_id
+
+    async def say(self, content: str) -> dict[str, Any]:
+        message = {"task_id": self.task_id, "session_id": self.session_id, "content": content}
+        return await self.kandev.call("message.add", message)
+
+    async def cancel(self) -> dict[str, Any]:
+        return await self.kandev.call("agent.cancel", {"session_id": self.session_id})
+
+    async def agent_text(self) -> str:
+        messages = await self.kandev.messages(self.session_id)
+        return "".join(
+            m["content"] for m in messages if (m["author_type"], m["type"]) == ("agent", "message")
+        )
+
+    async def turn_over(self, events: Events, generation: int) -> dict[str, Any]:
+        return await events.until("session.turn.completed", lambda p: p["prompt_generation"] == generation)
+
+
+async def begin(kandev: Kandev, bed: Bed, agent: BedAgent, prompt: str) -> Work:
+    profile = await kandev.call("agent.profile.create", {**profile_for(bed, agent), "auto_approve": True})
+    repository = {"workspace_id": await kandev.workspace(), "local_path": str(agent.workspace)}
+    repository_id = (await kandev.call("repository.create", repository))["id"]
+    task_id, session_id = await kandev.session(
+        prompt, agent_profile_id=profile["id"], repositories=[{"repository_id": repository_id}]
+    )
+    return Work(kandev, task_id, session_id)
+
+
+async def test_a_real_agent_answers_and_writes_into_the_tasks_worktree(
+    kandev: Kandev, bed: Bed, real_agent: BedAgent
+) -> None:
+    work = await begin(kandev, bed, real_agent, "hello there")
+    async with kandev.watching(work.session_id) as events:
+        await work.turn_over(events, 1)
+        assert "echo: hello there" in await work.agent_text()
+        session = await kandev.call("session.get", {"session_id": work.session_id})
+        assert session["worktree_path"].startswith(str(kandev.home))
+
+        await work.say("[write made.txt by-the-agent]")
+        await work.turn_over(events, 2)
+    changes = await kandev.call("session.changes", {"session_id": work.session_id})
+    assert [f["path"] for f in changes["files"]] == ["made.txt"]
+    assert "by-the-agent" in (await kandev.call("session.diff", {"session_id": work.session_id}))["diff"]
+    assert not (real_agent.workspace / "made.txt").exists(), "the person's own checkout is untouched"
+
+
+@pytest.mark.proves("CANCEL-test-real-agents")
+async def test_a_real_agents_slow_answer_is_cancelled_and_it_takes_the_next_prompt(
+    kandev: Kandev, bed: Bed, real_agent: BedAgent
+) -> None:
+    work = await begin(kandev, bed, real_agent, "[slow 60]")
+    async with kandev.watching(work.session_id) as events:
+        await events.until("session.message.updated", lambda p: "append" in p)
+        assert (await work.cancel())["success"] is True
+        assert (await work.turn_over(events, 1))["cause"] == "user"
+        assert (await work.say("go on"))["status"] == "sent"
+        assert (await work.turn_over(events, 2))["cause"] == "agent"
+    assert "echo: go on" in await work.agent_text()
+    session = await kandev.call("session.get", {"session_id": work.session_id})
+    assert session["execution"]["id"].endswith(".1"), "the process obeyed, and was not replaced"
+
+
+async def test_a_real_agents_shell_command_ends_with_the_cancel(
+    kandev: Kandev, bed: Bed, real_agent: BedAgent
+) -> None:
+    command = f"sleep 61.{secrets.randbelow(9000) + 1000}"
+
+    def running() -> bool:
+        return any(process.command == command for process in processes.marked(real_agent.mark))
+
+    work = await begin(kandev, bed, real_agent, f"[shell {command}]")
+    async with kandev.watching(work.session_id) as events:
+        await processes.wait_until(running, command, TURN_S)
+        assert (await work.cancel())["success"] is True
+        await work.turn_over(events, 1)
+        await processes.wait_until(lambda: not running(), f"the end of {command}", GONE_S)
+        await work.say("again")
+        await work.turn_over(events, 2)
+    tools = [m for m in await kandev.messages(work.session_id) if m["type"] == "tool_call"]
+    assert tools
+    assert all(m["metadata"]["status"] not in ("pending", "in_progress") for m in tools)
+
+
+async def test_a_stop_leaves_nothing_of_a_real_agent_in_mid_command(
+    kandev: Kandev, bed: Bed, real_agent: BedAgent
+) -> None:
+    command = f"sleep 62.{secrets.randbelow(9000) + 1000}"
+
+    def running() -> bool:
+        return any(process.command == command for process in processes.marked(real_agent.mark))
+
+    work = await begin(kandev, bed, real_agent, f"[shell {command}]")
+    await processes.wait_until(running, command, TURN_S)
+    await kandev.call("session.stop", {"session_id": work.session_id})
+    await processes.wait_until(lambda: not processes.marked(real_agent.mark), "the agent's end", GONE_S)
+
+
+async def test_a_cancel_right_behind_the_prompt_always_ends_the_turn(
+    kandev: Kandev, bed: Bed, real_agent: BedAgent
+) -> None:
+    work = await begin(kandev, bed, real_agent, "hello")
+    async with kandev.watching(work.session_id) as events:
+        await work.turn_over(events, 1)
+        generation = 1
+        for milliseconds in CANCEL_AFTER_MS:
+            sent = await work.say("[slow 60]")
+            assert sent["status"] == "sent"
+            generation += 1
+            await after(milliseconds)
+            assert (await work.cancel())["success"] is True, f"{milliseconds} ms behind the prompt"
+            ended = await work.turn_over(events, generation)
+            assert ended["cause"] == "user"
+        assert (await work.say("still here"))["status"] == "sent"
+        await work.turn_over(events, generation + 1)
+    assert "echo: still here" in await work.agent_text()
+
+
+async def after(milliseconds: int) -> None:
+    """The distance between two frames is what is tested here: time is the input, not a wait for something."""
+    done = asyncio.Event()
+    asyncio.get_running_loop().call_later(milliseconds / 1000, done.set)
+    await done.wait()
+
+
+async def test_the_conversation_goes_on_after_a_restart_of_everything(
+    kandev: Kandev, bed: Bed, real_agent: BedAgent, model: ScriptedModel
+) -> None:
+    work = await begin(kandev, bed, real_agent, "remember the word quince")
+    async with kandev.watching(work.session_id) as events:
+        await work.turn_over(events, 1)
+    before = await kandev.messages(work.session_id)
+    await kandev.end()
+    let_a_minute_pass(real_agent)
+    await kandev.start()
+
+    assert await kandev.messages(work.session_id) == before
+    async with kandev.watching(work.session_id) as events:
+        await work.say("which word was it")
+        await work.turn_over(events, 2)
+    asked = await model.log.asked("which word was it")
+    assert "quince" in json.dumps(model.log.bodies[asked["n"]]), "the agent has the conversation"
+    after_restart = await kandev.messages(work.session_id)
+    assert after_restart[: len(before)] == before, "the replayed history is not shown twice"
+    assert not [m for m in after_restart if "without memory" in m["content"]]
