@@ -149,7 +149,8 @@ async def _serve(settings: Settings) -> int:
         await first_start(house.ctx, mock_command=(sys.executable, "-m", "kandev", "mock-agent"))
         await house.sessions.recover()
         about = About(version=__version__, url=url, home=str(settings.home))
-        names = frozenset({socket.gethostname()}) if settings.beyond_loopback else frozenset[str]()
+        own = {socket.gethostname().lower()} if settings.beyond_loopback else set[str]()
+        names = frozenset({*settings.hosts, *own})
         guard = GuardSettings(settings.host, client_token, require_token=token is not None, hosts=names)
         app = create_app(house.ctx, hub=hub, about=about, guard=guard)
         server = _Server(_web(app))
@@ -269,10 +270,10 @@ async def _let_go(house: _House, settings: Settings, ending: _Ending) -> None:
 
 
 def _say_ready(settings: Settings, url: str, shown_token: str | None) -> None:
-    ready = {"event": "ready", "url": url, "home": str(settings.home), "pid": os.getpid()}
-    print(json.dumps(ready), flush=True)  # noqa: T201 - the contract's first line on stdout
     if shown_token:
         print(f"kandev: the access token is {shown_token}", file=sys.stderr)  # noqa: T201 - shown once
+    ready = {"event": "ready", "url": url, "home": str(settings.home), "pid": os.getpid()}
+    print(json.dumps(ready), flush=True)  # noqa: T201 - the contract's first line on stdout
 
 
 @contextlib.contextmanager

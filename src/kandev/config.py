@@ -61,6 +61,8 @@ class Settings:
     port: int = PORT
     """0 picks a free one."""
     log_level: str = "info"
+    hosts: tuple[str, ...] = ()
+    """Further names that browsers call it by (a proxy's, the machine's)."""
     token: str | None = None
     """What clients must show; None: nothing on loopback, a generated one beyond it."""
     browser: bool = True
@@ -128,6 +130,7 @@ def read(
         host=_read(given, "host", _text, HOST),
         port=_read(given, "port", _port, PORT),
         log_level=_read(given, "log_level", _log_level, "info"),
+        hosts=_read(given, "hosts", _names, ()),
         token=_read(given, "token", _text, None),
         browser=_read(given, "browser", _switch, True),
         stop_agents=_read(given, "stop_agents", _switch, False),
@@ -153,7 +156,17 @@ def _make_usable(home: Path) -> None:
 
 
 def _known_keys() -> tuple[str, ...]:
-    plain = ("host", "port", "database_url", "log_level", "token", "browser", "stop_agents", QUEUE_MAX)
+    plain = (
+        "host",
+        "port",
+        "hosts",
+        "database_url",
+        "log_level",
+        "token",
+        "browser",
+        "stop_agents",
+        QUEUE_MAX,
+    )
     return (*plain, *BACKEND_TIMES, *PASSED_ON, *(f"agentctl_{name}" for name in PASSED_ON))
 
 
@@ -202,6 +215,13 @@ def _text(given: _Given) -> str:
     if not isinstance(given.value, str) or not given.value.strip():
         raise BadSetting(f"{given.name} must be a text, not {given.value!r}.")
     return given.value.strip()
+
+
+def _names(given: _Given) -> tuple[str, ...]:
+    value = given.value.split(",") if isinstance(given.value, str) else given.value
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise BadSetting(f"{given.name} must be names with commas between them, not {given.value!r}.")
+    return tuple(name.strip().lower() for name in value if name.strip())
 
 
 def _switch(given: _Given) -> bool:

@@ -245,7 +245,10 @@ def test_several_or_no_open_permissions_have_to_be_named(kandev: Kandev, backend
 
     backend.answers["message.list"] = paged([])
     assert kandev("permission", "list", "aa11").out == "Nothing waits for an answer.\n"
-    assert "No request waits for an answer." in kandev("permission", "answer", "aa11", "--reject").err
+    assert (
+        "No request waits for an answer; `kandev permission list` shows those that do."
+        in kandev("permission", "answer", "aa11", "--reject").err
+    )
 
 
 def test_an_answer_that_came_too_late_is_told_in_the_backends_words(

@@ -174,3 +174,8 @@ def test_a_home_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         read(Path("/proc/kandev"))
     with pytest.raises(BadSetting, match=r"^home: /proc/1/task cannot be written"):
         read(Path("/proc/1/task"))
+
+
+def test_further_host_names_are_given_with_commas(tmp_path: Path) -> None:
+    settings = config.read({"home": str(tmp_path)}, {"KANDEV_HOSTS": "Kandev.example, box"})
+    assert settings.hosts == ("kandev.example", "box")

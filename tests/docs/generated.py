@@ -26,8 +26,6 @@ SHARED_OPTIONS = frozenset({"--url", "--home", "--timeout", "--json"})
 FOREIGN = frozenset({"agentctl", "mock-agent"})
 """Programs of their own behind the same name: their options are not click's."""
 EXACT_RESULTS = {
-    "message.queue.get": "{entries: [entry], count, max, auto_run, parked_reason?}",
-    "message.queue.remove": "{success, entry_id}",
     "session.explain": "see below",
 }
 """Where the page says more exactly what the catalogue's line abbreviates."""

@@ -28,7 +28,7 @@ async def test_uncommitted_work_is_refused_unless_forced(bench: Bench, name: str
     made = await bench.prepared()
     (Path(made.path) / name).write_text("work\n")
 
-    with pytest.raises(Conflict, match="has 1 uncommitted change; commit them, or remove"):
+    with pytest.raises(Conflict, match="holds 1 uncommitted change: commit what you need, or remove"):
         await bench.worktrees.remove(made, bench.repository, force=False)
     assert (Path(made.path) / name).read_text() == "work\n"
 

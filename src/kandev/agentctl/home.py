@@ -42,7 +42,8 @@ class Home:
         self.path = path
         self.journals = path / "agentctl" / "journals"
         try:
-            self.journals.mkdir(parents=True, exist_ok=True)
+            self.journals.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.journals.mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(path / "agentctl.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise HomeFailed(

@@ -84,7 +84,8 @@ def _options(asked: dict[str, Any]) -> str:
 def _chosen(waiting: list[dict[str, Any]], request: str | None) -> dict[str, Any]:
     fitting = [w for w in waiting if request in (None, w["request_id"])]
     if not fitting:
-        raise Failed(f"No request {request or ''} waits for an answer.".replace("  ", " "))
+        named = f"The request {request} does not wait" if request else "No request waits"
+        raise Failed(f"{named} for an answer; `kandev permission list` shows those that do.")
     if len(fitting) > 1:
         names = ", ".join(str(w["request_id"]) for w in fitting)
         raise Failed(f"{len(fitting)} requests wait for an answer ({names}); name one.")

@@ -99,7 +99,7 @@ class Sidecar:
         arguments = [*self._command, "--home", str(self._home), "--host", "127.0.0.1", "--port", "0"]
         try:
             self._home.mkdir(parents=True, exist_ok=True)
-            with self._log.open("ab") as log:
+            with open(self._log, "ab", opener=_private) as log:
                 # Its own session: a Ctrl-C in the backend's terminal is not for it.
                 return subprocess.Popen(
                     arguments,
@@ -158,6 +158,11 @@ def _start_time(pid: int) -> int | None:
     except OSError:
         return None
     return None if fields[0] in ("Z", "X") else int(fields[19])
+
+
+def _private(path: str, flags: int) -> int:
+    """The log may name what agents do: readable by its owner only."""
+    return os.open(path, flags, 0o600)
 
 
 def environment_for(home: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -103,8 +103,8 @@ class GitWorktrees:
         listed = (await self._git.ask(worktree.path, *words)).out
         if count := listed.count(b"\0"):
             raise Conflict(
-                f"{worktree.path} has {count} uncommitted change{'s' if count > 1 else ''}; "
-                "commit them, or remove the worktree by force."
+                f"{worktree.path} holds {count} uncommitted change{'s' if count > 1 else ''}: "
+                "commit what you need, or remove the worktree by force."
             )
         if (await self._git.run(worktree.path, "symbolic-ref", "--quiet", "HEAD")).code != 0:
             kept = await self._git.ask(

@@ -168,13 +168,18 @@ async def message_list(ctx: Context, asked: wire.MessageList) -> Result:
 
 
 @chapter.read(
-    "message.queue.get", wire.OfSession, "What waits for a turn.", "{entries: [entry], count, max, auto_run}"
+    "message.queue.get",
+    wire.OfSession,
+    "What waits for a turn.",
+    "{entries: [entry], count, max, auto_run, parked_reason?}",
 )
 async def queue_get(ctx: Context, asked: wire.OfSession) -> Result:
     return await queue_entries.get_queue(ctx, session_id=asked.session_id)
 
 
-@chapter.action("message.queue.remove", wire.QueueRemove, "Take an entry out of the queue.", "the queue")
+@chapter.action(
+    "message.queue.remove", wire.QueueRemove, "Take an entry out of the queue.", "{success, entry_id}"
+)
 async def queue_remove(ctx: Context, asked: wire.QueueRemove) -> Result:
     return await queue_entries.remove_entry(ctx, session_id=asked.session_id, entry_id=asked.entry_id)
 

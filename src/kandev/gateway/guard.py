@@ -80,7 +80,7 @@ class Guard:
         if self._settings.knows(name):
             return
         raise Forbidden(
-            f"Kandev is not called {name[:100]!r} here; use its own address, or name it in the settings."
+            f"Kandev is not called {name[:100]!r} here; use its own address, or name it in the setting hosts."
         )
 
     def _check_origin(self, headers: Headers) -> None:

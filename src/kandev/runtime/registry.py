@@ -136,7 +136,7 @@ class Sessions:
         return record is None or record.value.launch is Launch.ABSENT
 
     def discard(self, session_id: str) -> None:
-        """Its row is about to be deleted: no actor of it is made any more."""
+        """Its row is deleted: no actor of it is made any more."""
         self._deleted.add(session_id)
         self._quiet.pop(session_id, None)
         task = self._tasks.get(session_id)

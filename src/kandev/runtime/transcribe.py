@@ -183,6 +183,8 @@ class Scribe:
     def _tool_change(self, change: ToolChange, turn: str | None) -> None:
         found = self._tx.messages.find(self._session, "tool_call", change.tool_call_id)
         if found is None or found.turn_id != turn:
+            if change.title is None and not change.details:
+                return  # a call that was never announced: there is nothing to show of it
             call = ToolCall(
                 change.tool_call_id,
                 change.title or "",

@@ -166,8 +166,9 @@ class Opening:
             for way in methods
         ]
         offer = f" It offers: {'; '.join(ways)}." if ways else ""
+        words = error.message.rstrip(". ")
         return (
-            f"The agent demands a login: {error.message}.{offer} Log in with the agent's own program, "
+            f"The agent demands a login: {words}.{offer} Log in with the agent's own program, "
             "or name one of its methods as the profile's auth_method."
         )
 
