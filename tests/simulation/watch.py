@@ -1,0 +1,253 @@
+"""What must hold at every moment: checked at each commit, notification and call against rows and world.
+
+The first violation is kept; the schedule ends with it. Not here: what must hold when all is quiet.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from kandev.core.effects import (
+    Claimed,
+    Enqueued,
+    ExecutionOver,
+    Note,
+    Reply,
+    TurnClosed,
+)
+from kandev.core.machines import WIRE_MOVES
+from kandev.core.records import Notification, SessionRecord
+from kandev.core.session import Answer, Launch, Outcome, Session, TurnRef
+from kandev.core.views import turn_id, wire_state
+from kandev.ports.store import Tx
+from tests.simulation.world import World
+
+FINAL_FATES = ("delivered", "removed", "unknown")
+REFUSALS = ("rejected", "queue_full", "not_running", "conflict", "not_found", "claimed")
+AT_EACH_COMMIT = {
+    "one turn": "SELECT session_id FROM turns WHERE state = 'active' GROUP BY session_id HAVING count(*) > 1",
+    "one execution": (
+        "SELECT session_id FROM executions WHERE status != 'gone' GROUP BY session_id HAVING count(*) > 1"
+    ),
+    "review beside work": (
+        "SELECT s.id FROM sessions s JOIN tasks t ON t.id = s.task_id "
+        "WHERE s.state IN ('STARTING', 'RUNNING') AND t.state = 'REVIEW'"
+    ),
+    "work is in progress": (
+        "SELECT s.id FROM sessions s JOIN tasks t ON t.id = s.task_id "
+        "WHERE s.state = 'RUNNING' AND t.state != 'IN_PROGRESS'"
+    ),
+}
+Book = Callable[..., SessionRecord]
+
+
+class Violation(Exception):
+    """`rule` names the invariant in a few words."""
+
+    def __init__(self, rule: str, sentence: str) -> None:
+        super().__init__(f"{rule}: {sentence}")
+        self.rule = rule
+
+
+def session_of(execution: str) -> str:
+    """The session that an execution belongs to, by its name."""
+    return execution.rpartition(".")[0]
+
+
+class Watcher:
+    """One schedule's eyes."""
+
+    def __init__(self, rows: sqlite3.Connection, world: World) -> None:
+        self.rows, self.world = rows, world
+        self.first: Violation | None = None
+        self.alarm: Callable[[], None] = lambda: None
+        self.commits = 0
+        self.values: dict[str, Session] = {}
+        self.stops: Counter[str] = Counter()
+        self.resumes: Counter[str] = Counter()
+        self.stopped: set[str] = set()
+        """Sessions whose stop was answered, and that nobody resumed since."""
+        self.fates: dict[str, str] = {}
+        self._intents: set[TurnRef] = set()
+        self._answers: set[tuple[str, Answer]] = set()
+        self._jumpers: set[str] = set()
+        self._seqs: dict[tuple[str, str], int] = {}
+        self._states: dict[str, str] = {}
+        self._revisions: dict[str, int] = {}
+        self._active: dict[str, set[str]] = {}
+
+    def violated(self, rule: str, sentence: str) -> None:
+        """Keep the first one and end the schedule."""
+        if self.first is None:
+            self.first = Violation(rule, sentence)
+            self.alarm()
+
+    def holds(self, truth: object, rule: str, sentence: str) -> None:
+        """Violated unless it is true."""
+        if not truth:
+            self.violated(rule, sentence)
+
+    # -- each decision, in its transaction --------------------------------------------------------
+
+    def watched(self, book: Book) -> Book:
+        """`booking.book`, seen from outside."""
+
+        def watching(
+            tx: Tx, record: SessionRecord, after: Session, notes: tuple[Note, ...], stamp: Any
+        ) -> SessionRecord:
+            written = book(tx, record, after, notes, stamp)
+            self._decided(record.value, after, notes)
+            return written
+
+        return watching
+
+    def _decided(self, before: Session, after: Session, notes: tuple[Note, ...]) -> None:
+        self.commits += 1
+        for note in notes:
+            self._noted(before, after, note)
+        if after.turn and after.turn.ending:
+            self._intents.add(after.turn.ref)
+        self._answers |= {(p.request, p.answer) for p in after.permissions if p.answer}
+        if before.outcome is Outcome.OPEN and after.outcome is Outcome.CANCELLED:
+            self.stops[after.id] += 1
+        if before.outcome is not Outcome.OPEN and after.outcome is Outcome.OPEN:
+            self.stopped.discard(after.id)
+        if after.resuming and not before.resuming:
+            self.resumes[after.id] += 1
+        self.values[after.id] = after
+        self._entries_agree(after)
+
+    def _noted(self, before: Session, after: Session, note: Note) -> None:
+        match note:
+            case Enqueued(entry):
+                if before.parked or before.cancelling:
+                    self._jumpers.add(entry.id)
+            case Claimed(_, entries):
+                self._in_order(after, entries)
+                asked = not before.cancelling or self._jumpers.issuperset(entries)
+                self.holds(asked, "parked", f"{entries} run right after a cancel")
+            case Reply(_, status) if status in REFUSALS:
+                self.holds(after == before, "refused", f"{status} changed {before} to {after}")
+            case TurnClosed(ref, cause="agent"):
+                self.holds(
+                    turn_id(ref) in self.world.ended,
+                    "late identities",
+                    f"{ref} ended, says nobody but Kandev",
+                )
+            case TurnClosed(ref, cause="user"):
+                self.holds(ref in self._intents, "aimed", f"{ref} was cancelled, but nobody aimed at it")
+                waits = [e.id for e in after.queue] if not before.jumps else []
+                self.holds(after.parked or not waits, "parked", f"{waits} would run after a cancel")
+            case ExecutionOver(execution):
+                living = {one.spec.execution for one in self.world.living()}
+                self.holds(execution not in living, "gone", f"{execution} is called over and lives")
+
+    def _in_order(self, after: Session, entries: Sequence[str]) -> None:
+        places = dict(self.rows.execute("SELECT id, place FROM entries WHERE session_id = ?", (after.id,)))
+        for waiting in after.queue:
+            for taken in entries:
+                overtook = places[taken] > waiting.place and taken not in self._jumpers
+                self.holds(not overtook, "in order", f"{taken} overtook {waiting.id}")
+
+    def _entries_agree(self, value: Session) -> None:
+        found = self.rows.execute(
+            "SELECT id, state FROM entries WHERE session_id = ? ORDER BY place", (value.id,)
+        ).fetchall()
+        queued = [id for id, state in found if state == "queued"]
+        claimed = [id for id, state in found if state == "claimed"]
+        carried = [e.id for e in value.turn.entries] if value.turn and not value.turn.taken else []
+        self.holds(queued == [e.id for e in value.queue], "one fate", f"rows {queued}, value {value.queue}")
+        self.holds(claimed == carried, "one fate", f"claimed {claimed}, the turn has {carried}")
+        for id, state in found:
+            earlier = self.fates.get(id)
+            kept = earlier not in FINAL_FATES or earlier == state
+            self.holds(kept, "one fate", f"{id} was {earlier} and is {state}")
+            self.fates[id] = state
+
+    # -- each commit --------------------------------------------------------------------------------
+
+    def publish(self, notifications: Sequence[Notification]) -> None:
+        """`ports.store.Publisher`: after the commit."""
+        for notification in notifications:
+            stream = (notification.stream, notification.stream_id)
+            expected = self._seqs.get(stream, 0) + 1
+            self.holds(
+                notification.seq == expected, "sequence", f"{stream}: {notification.seq}, not {expected}"
+            )
+            self._seqs[stream] = notification.seq
+            if notification.stream == "session":
+                self._told(notification)
+        for rule, query in AT_EACH_COMMIT.items():
+            if found := self.rows.execute(query).fetchall():
+                self.violated(rule, str(found))
+
+    def _told(self, notification: Notification) -> None:
+        session, payload = notification.stream_id, notification.payload
+        match notification.action:
+            case "session.state_changed":
+                old, new = payload["old_state"], payload["new_state"]
+                known = self._states.get(session, "CREATED")
+                self.holds(old == known, "state path", f"{session}: {old} -> {new}, but it was {known}")
+                self.holds(new in WIRE_MOVES[old], "state path", f"{session}: {old} -> {new}")
+                self._states[session] = new
+            case "session.cancellation_changed":
+                revision, last = payload["cancellation_revision"], self._revisions.get(session, 0)
+                self.holds(revision > last, "revision", f"{session}: {revision} after {last}")
+                self._revisions[session] = revision
+            case "session.turn.started":
+                active = self._active.setdefault(session, set())
+                active.add(payload["turn_id"])
+                self.holds(len(active) == 1, "one turn", f"{session}: {active}")
+            case "session.turn.completed":
+                active = self._active.setdefault(session, set())
+                self.holds(payload["turn_id"] in active, "one turn", f"{payload['turn_id']} ends twice")
+                active.discard(payload["turn_id"])
+
+    # -- each call to agentctl ----------------------------------------------------------------------
+
+    def stored(self, session_id: str) -> Session | None:
+        """The value as it is committed."""
+        row = self.rows.execute("SELECT value FROM sessions WHERE id = ?", (session_id,)).fetchone()
+        return None if row is None else msgspec.json.decode(row[0], type=Session)
+
+    def calls(self, call: str, execution: str, about: Any) -> None:
+        """A request begins."""
+        session = session_of(execution)
+        value = self.stored(session)
+        if value is None:
+            return
+        rule, sentence = "committed first", f"{call} {about or execution}: {value}"
+        match call:
+            case "start":
+                self.holds(value.executions >= int(execution.rpartition(".")[2]), rule, sentence)
+            case "prompt":
+                found = self.rows.execute("SELECT 1 FROM turns WHERE id = ?", (turn_id(about),)).fetchone()
+                self.holds(found, rule, sentence)
+                self.holds(session not in self.stopped, "after a stop", sentence)
+            case "cancel":
+                self.holds(about in self._intents, rule, sentence)
+            case "answer_permission":
+                self.holds(about in self._answers, rule, sentence)
+            case "end":
+                lives = value.execution == execution and value.launch in (Launch.STARTING, Launch.READY)
+                self.holds(not lives, rule, sentence)
+
+    def cancelled(self, turn: TurnRef | None) -> None:
+        """A cancel reaches an agent that works on this turn."""
+        self.holds(turn is None or turn in self._intents, "aimed", f"a cancel hits {turn}")
+
+    def acknowledges(self, execution: str, position: int) -> None:
+        """What agentctl may forget."""
+        value = self.values.get(session_of(execution))
+        if value is not None and value.execution == execution:
+            self.holds(position <= value.seen, "acknowledged", f"{execution}: {position} > {value.seen}")
+
+    def state(self, session_id: str) -> str | None:
+        """As it is committed, by the value."""
+        value = self.stored(session_id)
+        return wire_state(value) if value else None
