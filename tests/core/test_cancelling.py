@@ -1,5 +1,7 @@
 """A person cancels: every row of the table of outcomes, and what must not happen meanwhile."""
 
+from dataclasses import replace
+
 import pytest
 
 from kandev.core import decide, views
@@ -61,6 +63,16 @@ def test_a_session_whose_execution_is_unknown_settles_and_its_agent_is_not_runni
     s = running()
     s.s = decide.recovered(s.s)  # the backend was killed, and its sidecar with it
     s(Exited("s.1", why="agentctl does not know the agent's process any more"))(Gone("s.1", None))
+    assert s.wire == "WAITING_FOR_INPUT" and s.closed[0].cause == "process"
+    s.refuses(Cancel("c"), "not_running")
+
+
+@pytest.mark.proves("TURN-row-without-execution")
+def test_a_row_that_claims_a_turn_without_a_process_is_settled() -> None:
+    s = running()
+    s.s = decide.recovered(replace(s.s, launch=Launch.ABSENT))
+    assert s.owes(Teardown)
+    s(Gone("s.1", None))
     assert s.wire == "WAITING_FOR_INPUT" and s.closed[0].cause == "process"
     s.refuses(Cancel("c"), "not_running")
 

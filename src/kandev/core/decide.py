@@ -71,7 +71,12 @@ def decide(before: Session, given: Input) -> Step:
 
 
 def recovered(s: Session) -> Session:
-    """The value as it is after a crash: whoever waited is gone. What is owed is then done again."""
+    """The value as it is after a crash: whoever waited is gone. What is owed is then done again.
+
+    A row that claims a turn without a process lies: its execution is looked for and ended, which settles it.
+    """
+    if s.turn and s.launch is Launch.ABSENT:
+        s = replace(s, launch=Launch.CLOSING, closing="its process was not known any more")
     turn = replace(s.turn, asks=(), entries=silent(s.turn.entries)) if s.turn else None
     return replace(s, queue=silent(s.queue), turn=turn)
 

@@ -11,7 +11,9 @@ from tests.agentctl.contract.worlds import SOON, World, following, kinds, prompt
 pytestmark = pytest.mark.proves("CTL-one-suite")
 
 
-@pytest.mark.proves("CTL-cancel", "CANCEL-process-lives")
+@pytest.mark.proves(
+    "CTL-cancel", "CANCEL-process-lives", "CANCEL-layer-agentctl-server", "CANCEL-layer-agentctl-client"
+)
 async def test_a_cancelled_turn_ends_and_the_same_process_takes_the_next_prompt(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "say hi\nsleep 60")

@@ -5,6 +5,7 @@ import dataclasses
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -29,6 +30,44 @@ async def test_a_bounded_number_of_frames_is_sent_unacknowledged(tmp_path: Path)
                     await stream.recv()
             await acknowledge(stream, 3)
             assert [frame.seq for frame in await receive(stream, 3)] == [5, 6, 7]
+
+
+SAID: tuple[tuple[type[wire.Frame], dict[str, Any]], ...] = (
+    (wire.MessageChunk, {"text": "hello", "message_id": "m1"}),
+    (wire.ReasoningChunk, {"text": "hm"}),
+    (wire.ToolCall, {"tool_call_id": "t1", "title": "Run", "status": "in_progress"}),
+    (wire.ToolUpdate, {"tool_call_id": "t1", "status": "completed"}),
+    (wire.Plan, {"entries": [{"content": "one", "status": "pending"}]}),
+    (wire.Usage, {"usage": {"used": 1}}),
+    (wire.Mode, {"mode": "ask"}),
+    (wire.Commands, {"commands": [{"name": "init"}]}),
+    (wire.Notice, {"text": "look"}),
+)
+
+
+@pytest.mark.proves("CTL-events")
+async def test_every_kind_of_event_comes_with_its_execution_and_generation(host: Host) -> None:
+    await host.create()
+    await host.prompt(1)
+    for kind, members in SAID:
+        await host.agent().sink.event(kind, **members)
+    await host.agent().asks("p1")
+    await host.agent().ends()
+    host.agent().exit(3)
+    kinds = ["session_started", "prompt_accepted", *(wire_tag(kind) for kind, _ in SAID)]
+    kinds += ["permission_request", "permission_resolved", "turn_ended", "process_exited"]
+    async with host.stream() as stream:
+        frames = await receive(stream, len(kinds))
+    assert [wire_tag(type(frame)) for frame in frames] == kinds
+    assert [frame.seq for frame in frames] == list(range(1, len(kinds) + 1))
+    assert {frame.execution_id for frame in frames} == {"e1"}
+    assert [frame.prompt_generation for frame in frames[1:-1]] == [1] * (len(kinds) - 2)
+    for frame, (_, members) in zip(frames[2:], SAID, strict=False):
+        assert {name: getattr(frame, name) for name in members} == members
+
+
+def wire_tag(kind: type[wire.Frame]) -> str:
+    return str(kind.__struct_config__.tag)
 
 
 @pytest.mark.proves("CTL-stream")
