@@ -1,0 +1,1 @@
+"""The whole program through its public doors: real processes, real repositories, the mock agent."""
