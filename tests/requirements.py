@@ -143,6 +143,8 @@ CTL-events: Every event type of the contract reaches the stream with its executi
 CTL-light: agentctl imports no pydantic, SQLAlchemy, mcp or httpx.
 CTL-one-suite: The simulated and the real agentctl pass one contract suite.
 CTL-process-exited: The end of a process is reported with exit code and the tail of stderr.
+CTL-orphan: agentctl without a backend ends idle agents and then itself; a running turn goes on.
+SURVIVE-backend-kill: After kill -9 of the backend the next one adopts its agents; nothing is lost or doubled.
 CTL-auto-approve: auto_approve is decided in agentctl by option kind, allow_once before allow_always.
 ACP-initialize: initialize is sent first; an answer may lack fields.
 ACP-authenticate: A demand for authentication is told in the agent's own words.

@@ -9,7 +9,6 @@ from __future__ import annotations
 LATER: dict[tuple[int, str], str] = {
     (3, "survival"): """
 SURVIVE-escapees: Children that left their group and parent are found and ended.
-SURVIVE-backend-kill: After kill -9 of the backend the next one adopts its agents; nothing is lost or doubled.
 SURVIVE-agentctl-kill: After kill -9 of agentctl its agents are ended before anything resumes; turns end as lost.
 SURVIVE-unknown-entry: An entry claimed without an answer is unknown, and never sent again by itself.
 SURVIVE-full-disk: A full disk gives a clear state and recovers.
@@ -17,7 +16,6 @@ SURVIVE-flood: Output faster than the disk leaves memory bounded.
 SURVIVE-upgrade: A database is backed up before an upgrade; a corrupt one is said and never overwritten.
 SURVIVE-sleep: Idle executions sleep and are woken by the next message.
 CLI-second-interrupt: A second Ctrl-C ends running agents too.
-CTL-orphan: agentctl without a backend ends idle agents and then itself; a running turn goes on.
 """,
     (4, "contract §2"): """
 ACT-message.queue.add: Adds an entry.

@@ -247,26 +247,23 @@ async def _end_orphans(house: _House) -> None:
 
 async def _let_go(house: _House, settings: Settings, ending: _Ending) -> None:
     """Idle agents end with the backend; running turns go on under agentctl, and one line says so."""
-    await house.sessions.close()
     deadline = settings.deadlines.teardown_s
-    closing = asyncio.create_task(
-        house.agents.close(stop_agents=ending.stop_agents.is_set(), deadline=deadline)
-    )
-    forced = asyncio.create_task(ending.stop_agents.wait())
     try:
-        await asyncio.wait({closing, forced}, return_when=asyncio.FIRST_COMPLETED)
-        running = await closing
-        if running and not ending.stop_agents.is_set():
-            turns = "1 turn goes" if running == 1 else f"{running} turns go"
-            print(  # noqa: T201 - the line a person reads
-                f"kandev: {turns} on under agentctl; start kandev again to follow, "
-                "or end everything with --stop-agents.",
-                file=sys.stderr,
-            )
+        await house.sessions.end_agents(idle_only=True, deadline=deadline)
+        if ending.stop_agents.is_set():
+            await house.sessions.end_agents(idle_only=False, deadline=deadline)
+        await house.sessions.close()
+        running = await house.agents.close(stop_agents=ending.stop_agents.is_set(), deadline=deadline)
     except KandevError as fault:
         log.warning("agentctl", error=fault.message)
-    finally:
-        forced.cancel()
+        return
+    if running:
+        turns = "1 turn goes" if running == 1 else f"{running} turns go"
+        print(  # noqa: T201 - the line a person reads
+            f"kandev: {turns} on under agentctl; start kandev again to follow, "
+            "or end everything with --stop-agents.",
+            file=sys.stderr,
+        )
 
 
 def _say_ready(settings: Settings, url: str, shown_token: str | None) -> None:

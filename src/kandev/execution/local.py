@@ -158,7 +158,8 @@ class LocalAgents:
     async def _end_idle(self, *, stop_agents: bool, deadline: float) -> int:
         instances = await self._call(deadline, lambda client, left: client.instances(left))
         live = [instance for instance in instances if instance.state in ("starting", "ready")]
-        working = [i for i in live if i.turn_generation is not None or i.own_turn_id is not None]
+        # One that starts has something to say: the next backend takes it over.
+        working = [i for i in live if i.state == "starting" or i.turn_generation is not None or i.own_turn_id]
         ending = live if stop_agents else [instance for instance in live if instance not in working]
         async with asyncio.TaskGroup() as group:
             for instance in ending:

@@ -203,12 +203,12 @@ async def agent_cancel(ctx: Context, asked: wire.AgentCancel) -> Result:
     "orchestrator.stop",
     wire.TaskStop,
     "Stop every live session of a task.",
-    "{success, stopped: [session id], failures?}",
+    "{success, stopped: [session id], details?: {failures: {session id: sentence}}}",
 )
 async def orchestrator_stop(ctx: Context, asked: wire.TaskStop) -> Result:
     stopped = await stop_task.stop_task(ctx, task_id=asked.task_id, reason=asked.reason, force=asked.force)
-    failures = {"failures": dict(stopped.failures)} if stopped.failures else {}
-    return {"success": not stopped.failures, "stopped": list(stopped.stopped), **failures}
+    details = {"details": {"failures": dict(stopped.failures)}} if stopped.failures else {}
+    return {"success": True, "stopped": list(stopped.stopped), **details}
 
 
 @chapter.action(

@@ -17,9 +17,10 @@ import structlog
 
 from kandev.core.effects import Owed, Reply, Timer
 from kandev.core.errors import Conflict, KandevError, NotFound, StoreFault
-from kandev.core.inputs import Ask
+from kandev.core.inputs import Ask, Exited
 from kandev.core.records import SessionRecord
 from kandev.core.session import Launch
+from kandev.core.views import batch
 from kandev.ports.clock import Clock, Ids
 from kandev.ports.execution import Agents
 from kandev.ports.store import Store, Tx
@@ -130,6 +131,19 @@ class Sessions:
                     await event.wait()
         except TimeoutError:
             return False
+
+    async def end_agents(self, *, idle_only: bool, deadline: float) -> None:
+        """The backend ends, and agents with it: the idle ones, or all that are up. Proven gone, or given up
+        at the deadline (seconds); what is left is found by the next start."""
+        ending = [
+            (session_id, actor)
+            for session_id, actor in self._actors.items()
+            if actor.record.value.launch is Launch.READY
+            and not (idle_only and (actor.record.value.turn or batch(actor.record.value)))
+        ]
+        for _, actor in ending:
+            await actor.tell(Exited(actor.record.value.execution, why="Kandev was stopped"))
+        await asyncio.gather(*(self.gone(session_id, deadline) for session_id, _ in ending))
 
     async def _without_process(self, session_id: str) -> bool:
         record = await self._outer.store.read(lambda tx: tx.sessions.get(session_id))
