@@ -47,6 +47,16 @@ def test_an_unknown_name_is_exit_code_1(kandev: Kandev, backend: FakeBackend) ->
     )
 
 
+def test_a_stop_that_left_a_session_running_is_exit_code_1_and_names_it(
+    kandev: Kandev, backend: FakeBackend
+) -> None:
+    failures = {SESSION: "The database is busy."}
+    backend.answers["orchestrator.stop"] = {"success": True, "stopped": [], "details": {"failures": failures}}
+    stopped = kandev("stop", "aa11")
+    assert stopped.code == 1
+    assert f"{SESSION}: The database is busy." in stopped.err
+
+
 def test_stop_ends_a_task_or_one_session(kandev: Kandev, backend: FakeBackend) -> None:
     backend.answers |= {"orchestrator.stop": {"success": True}, "session.stop": {"success": True}}
 

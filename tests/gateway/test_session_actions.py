@@ -48,6 +48,26 @@ async def test_members_of_a_launch_that_do_not_go_together_are_refused(house: Ho
     )
     assert "intent" in await house.refused("session.launch", "VALIDATION_ERROR", **launch, intent="restart")
     await house.refused("session.launch", "NOT_FOUND", **launch, agent_profile_id="x")
+    await house.refused("session.launch", "VALIDATION_ERROR", **launch, intent="prepare", prompt="say hello")
+    await house.refused("session.launch", "VALIDATION_ERROR", **launch, prompt=" ")
+    again = {**launch, "intent": "resume", "session_id": session_id}
+    await house.refused("session.launch", "NOT_FOUND", **again, agent_profile_id="x")
+    other = await house.ok("agent.profile.create", name="Other", command=list(MOCK))
+    await house.refused("session.launch", "VALIDATION_ERROR", **again, agent_profile_id=other["id"])
+    sessions = (await house.ok("task.session.list", task_id=task["id"]))["sessions"]
+    assert [s["id"] for s in sessions] == [session_id], "what was refused made no session"
+
+
+@pytest.mark.proves("ACT-session.launch", "INV-7")
+async def test_where_no_worktree_can_be_made_no_session_is_prepared(house: House) -> None:
+    await house.ok("agent.profile.create", name="Mock", command=list(MOCK))
+    workspace, workflow = await house.board()
+    row = await house.ok("repository.create", workspace_id=workspace, local_path=str(house.repository()))
+    chosen = [{"repository_id": row["id"], "base_branch": "nowhere"}]
+    task = await house.task(workspace_id=workspace, workflow_id=workflow, repositories=chosen)
+    launch = {"task_id": task["id"], "intent": "prepare"}
+    assert "nowhere" in await house.refused("session.launch", "VALIDATION_ERROR", **launch)
+    assert await house.ok("task.session.list", task_id=task["id"]) == {"sessions": []}
 
 
 @pytest.mark.proves("ACT-session.get", "ACT-session.explain")
@@ -129,6 +149,7 @@ async def test_a_deleted_session_is_gone_and_the_task_stays(house: House) -> Non
     await house.refused("session.get", "NOT_FOUND", session_id=session_id)
     assert await house.ok("task.session.list", task_id=task["id"]) == {"sessions": []}
     assert house.heard.actions().count("session.deleted") == 1
+    assert house.heard.actions("session")[-1] == "session.deleted", "who follows it hears of its end"
 
 
 @pytest.mark.proves("NOTE-session.agentctl", "NOTE-session.state_changed")

@@ -7,6 +7,7 @@ import click
 
 from kandev.cli import naming
 from kandev.cli.client import Client, client_command
+from kandev.cli.failures import Failed
 from kandev.cli.sessions import stop_session, told
 
 
@@ -35,4 +36,10 @@ def stop(client: Client, task: str | None, session_id: str | None, reason: str |
     elif task is not None:
         id = naming.task(client, task)["id"]
         payload = {"task_id": id, "reason": reason, "force": force or None}
-        told(client, client.call("orchestrator.stop", payload), f"Task {id} is stopped.")
+        answer = client.call("orchestrator.stop", payload)
+        failures = (answer.get("details") or {}).get("failures") or {}
+        if failures:
+            client.out.data(answer)
+            named = "; ".join(f"{session}: {why}" for session, why in failures.items())
+            raise Failed(f"Not every session of task {id} was stopped: {named}")
+        told(client, answer, f"Task {id} is stopped.")

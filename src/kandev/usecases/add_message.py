@@ -31,8 +31,8 @@ class Added:
 async def add_message(
     ctx: Context, *, task_id: str, session_id: str, content: str, idempotency_key: str | None = None
 ) -> Added:
-    """Raises NotFound, Invalid (nothing to say), Conflict (FAILED, CANCELLED; another message under this
-    key), QueueFull, Internal (`delivery_unknown`)."""
+    """Raises NotFound, Invalid (nothing to say), Conflict (FAILED, CANCELLED; an archived task; another
+    message under this key), QueueFull, Internal (`delivery_unknown`)."""
     if not content.strip():
         raise Invalid("content is empty: say something.")
     if idempotency_key == "":
@@ -41,7 +41,10 @@ async def add_message(
     def look(tx: Tx) -> EntryRecord | None:
         finding.task(tx, task_id)
         finding.session(tx, session_id, task_id)
-        return tx.entries.by_key(task_id, None, idempotency_key) if idempotency_key else None
+        known = tx.entries.by_key(task_id, None, idempotency_key) if idempotency_key else None
+        if known is None:
+            finding.task_on_board(tx, task_id)
+        return known
 
     known = await ctx.store.read(look)
     if known is None:

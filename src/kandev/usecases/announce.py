@@ -7,7 +7,6 @@ from typing import Any
 
 from kandev.core import payloads
 from kandev.core.board import Profile, Repository, Task, Workflow
-from kandev.core.records import SessionRecord
 from kandev.ports.store import Tx
 
 
@@ -52,10 +51,3 @@ def task_state_changed(tx: Tx, before: Task, after: Task) -> None:
     """`task.state_changed`."""
     states = {"task_id": after.id, "old_state": before.state, "new_state": after.state}
     tx.notifications.add("workspace", after.workspace_id, "task.state_changed", states)
-
-
-def session_updated(tx: Tx, row: SessionRecord, payload: dict[str, Any]) -> None:
-    """`session.updated` on the session's and the workspace's stream."""
-    told = {"session_id": row.id, "session": payload}
-    tx.notifications.add("session", row.id, "session.updated", told)
-    tx.notifications.add("workspace", row.workspace_id, "session.updated", told)

@@ -26,9 +26,11 @@ def _delete(tx: Tx, record: SessionRecord) -> None:
     """Its actor may live: with the row gone it can commit nothing, and so begin nothing, any more."""
     if record.value.launch is not Launch.ABSENT:
         raise Conflict("The session was taken up again meanwhile: delete it again.")
+    payload = {"session_id": record.id, "task_id": record.task_id}
+    # Before the row goes: the session's stream goes with it.
+    tx.notifications.add("session", record.id, "session.deleted", payload)
     tx.sessions.delete(record.id)
     left = tx.sessions.of_task(record.task_id)
     if record.is_primary and left:
         tx.sessions.update(replace(left[0], is_primary=True))
-    payload = {"session_id": record.id, "task_id": record.task_id}
     tx.notifications.add("workspace", record.workspace_id, "session.deleted", payload)

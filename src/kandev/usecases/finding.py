@@ -4,7 +4,7 @@ Not here: what may be done with them.
 """
 
 from kandev.core.board import Profile, Repository, Step, Task, Workflow, Workspace
-from kandev.core.errors import NotFound
+from kandev.core.errors import Conflict, NotFound
 from kandev.core.records import SessionRecord
 from kandev.ports.store import Tx
 
@@ -53,6 +53,14 @@ def task(tx: Tx, id: str) -> Task:
     if row := tx.tasks.get(id):
         return row
     raise _absent("task", id)
+
+
+def task_on_board(tx: Tx, id: str) -> Task:
+    """Raises NotFound "task not found"; Conflict for an archived one, on which nothing starts."""
+    row = task(tx, id)
+    if row.archived_at is not None:
+        raise Conflict("The task is archived: unarchive it first.")
+    return row
 
 
 def session(tx: Tx, id: str, task_id: str | None = None) -> SessionRecord:

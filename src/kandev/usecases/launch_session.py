@@ -7,7 +7,7 @@ here: what a launch does (`runtime.effects`), stopping.
 from dataclasses import dataclass
 from typing import Literal
 
-from kandev.core.board import Repository, Task
+from kandev.core.board import Profile, Repository, Task
 from kandev.core.errors import Conflict, Invalid, NotFound
 from kandev.core.inputs import Ask, Draft, Resume, Send
 from kandev.core.records import SessionRecord
@@ -44,37 +44,57 @@ async def launch_session(
 ) -> Launched:
     """Raises NotFound (task, session, profile), Invalid (members that do not go together), Conflict
     (state)."""
-    if intent in ("start", "prepare"):
-        if session_id is not None:
-            raise Invalid(f"session_id does not go with the intent {intent}: it makes a new session.")
-        record = await ctx.store.write(lambda tx: _create(ctx, tx, task_id, agent_profile_id))
-    else:
-        if session_id is None:
-            raise Invalid(f"session_id is missing: the intent {intent} needs it.")
-        record = await ctx.store.read(lambda tx: finding.session(tx, session_id, task_id))
+    _check_shape(intent, session_id, prompt)
     if intent == "prepare":
-        await _prepare(ctx, record, prompt)
-    elif intent == "resume" and record.state == "CREATED":
-        raise Conflict("The session was never started: launch it with the intent start_created.")
-    elif intent == "start_created" and record.state != "CREATED":
-        raise Conflict(f"The session is {record.state}: only a CREATED one is started by start_created.")
+        record = await _prepare(ctx, task_id, agent_profile_id)
+    elif session_id is None:
+        record = await ctx.store.write(lambda tx: _create(ctx, tx, task_id, agent_profile_id))
+        await _begin(ctx, record, prompt)
     else:
+        record = await ctx.store.read(lambda tx: _existing(tx, session_id, task_id, agent_profile_id))
+        if intent == "resume" and record.state == "CREATED":
+            raise Conflict("The session was never started: launch it with the intent start_created.")
+        if intent == "start_created" and record.state != "CREATED":
+            raise Conflict(f"The session is {record.state}: only a CREATED one is started by start_created.")
         await _begin(ctx, record, prompt)
     return await _launched(ctx, record.id)
 
 
+def _check_shape(intent: Intent, session_id: str | None, prompt: str | None) -> None:
+    """Before anything is looked up or made."""
+    makes = intent in ("start", "prepare")
+    if makes and session_id is not None:
+        raise Invalid(f"session_id does not go with the intent {intent}: it makes a new session.")
+    if not makes and session_id is None:
+        raise Invalid(f"session_id is missing: the intent {intent} needs it.")
+    if intent == "prepare" and prompt is not None:
+        raise Invalid("prompt does not go with the intent prepare: send it when the session starts.")
+    if prompt is not None and not prompt.strip():
+        raise Invalid("prompt is empty: say something, or leave it out.")
+
+
+def _existing(tx: Tx, session_id: str, task_id: str, agent_profile_id: str | None) -> SessionRecord:
+    finding.task_on_board(tx, task_id)
+    record = finding.session(tx, session_id, task_id)
+    if agent_profile_id is not None:
+        finding.profile(tx, agent_profile_id)
+        if agent_profile_id != record.agent_profile_id:
+            raise Invalid("The session has another agent profile: start a new session with this one.")
+    return record
+
+
+def _profile(tx: Tx, task: Task, agent_profile_id: str | None) -> Profile:
+    """The one asked for, the task's, or the oldest."""
+    if profile_id := agent_profile_id or task.agent_profile_id:
+        return finding.profile(tx, profile_id)
+    if profiles := tx.profiles.list():
+        return profiles[0]
+    raise NotFound("There is no agent profile: create one first.")
+
+
 def _create(ctx: Context, tx: Tx, task_id: str, agent_profile_id: str | None) -> SessionRecord:
-    task = finding.task(tx, task_id)
-    if task.archived_at is not None:
-        raise Conflict("The task is archived: unarchive it first.")
-    profile_id = agent_profile_id or task.agent_profile_id
-    profiles = tx.profiles.list()
-    profile = (
-        next((p for p in profiles if p.id == profile_id), None) if profile_id else next(iter(profiles), None)
-    )
-    if profile is None:
-        known = "agent profile not found" if profile_id else "There is no agent profile: create one first."
-        raise NotFound(known)
+    task = finding.task_on_board(tx, task_id)
+    profile = _profile(tx, task, agent_profile_id)
     earlier = tx.sessions.of_task(task.id)
     now = ctx.clock.now()
     id = ctx.ids.new("session")
@@ -96,20 +116,25 @@ def _create(ctx: Context, tx: Tx, task_id: str, agent_profile_id: str | None) ->
     return record
 
 
-async def _prepare(ctx: Context, record: SessionRecord, prompt: str | None) -> None:
-    """Session and worktree, no agent. What is to be said first waits in the store with the first launch."""
-    if prompt is not None:
-        raise Invalid("prompt does not go with the intent prepare: send it when the session starts.")
+async def _prepare(ctx: Context, task_id: str, agent_profile_id: str | None) -> SessionRecord:
+    """Session and worktree, no agent. Where no worktree can be made, there is no session either."""
 
     def facts(tx: Tx) -> tuple[Task, Repository | None]:
-        task = finding.task(tx, record.task_id)
+        task = finding.task_on_board(tx, task_id)
+        _profile(tx, task, agent_profile_id)
         return task, tx.repositories.get(task.repositories[0].repository_id) if task.repositories else None
 
     task, repository = await ctx.store.read(facts)
     base = task.repositories[0].base_branch if task.repositories else None
     place = ctx.worktrees.place(task, repository)
     worktree = await ctx.worktrees.prepare(place, repository, base)
-    await ctx.store.write(lambda tx: tx.tasks.set_worktree(worktree))
+
+    def create(tx: Tx) -> SessionRecord:
+        finding.task(tx, task_id)
+        tx.tasks.set_worktree(worktree)
+        return _create(ctx, tx, task_id, agent_profile_id)
+
+    return await ctx.store.write(create)
 
 
 async def _begin(ctx: Context, record: SessionRecord, prompt: str | None) -> None:

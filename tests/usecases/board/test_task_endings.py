@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kandev.core.effects import Reply
+from kandev.core.errors import StoreFault
+from kandev.core.inputs import Ask
 from kandev.usecases.first_start import add_found_profiles, first_start
 from tests.gateway.house import MOCK, House, Socket, dial, serving
 
@@ -134,6 +138,43 @@ async def test_the_operator_stops_a_task(house: House) -> None:
     assert (answer["success"], answer["stopped"]) == (True, [session_id])
     await house.until(session_id, "CANCELLED")
     await house.refused("orchestrator.stop", "NOT_FOUND", task_id=task["id"])
+
+
+@pytest.mark.proves("ACT-orchestrator.stop")
+async def test_a_stop_that_one_session_resists_is_a_success_with_the_failure_beside_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, first = await house.started("sleep 30")
+    second = (await house.ok("session.launch", task_id=task["id"], prompt="sleep 30"))["session_id"]
+    asked = house.ctx.sessions.ask
+
+    async def busy_once(session_id: str, make: Callable[[str], Ask]) -> Reply:
+        if session_id == first:
+            raise StoreFault("The database is busy.")
+        return await asked(session_id, make)
+
+    monkeypatch.setattr(house.ctx.sessions, "ask", busy_once)
+    assert await house.ok("orchestrator.stop", task_id=task["id"]) == {
+        "success": True,
+        "stopped": [second],
+        "details": {"failures": {first: "The database is busy."}},
+    }
+
+
+@pytest.mark.proves("ACT-task.archive")
+async def test_nothing_starts_on_an_archived_task(house: House) -> None:
+    task, stopped = await house.started("sleep 30")
+    id = task["id"]
+    prepared = (await house.ok("session.launch", task_id=id, intent="prepare"))["session_id"]
+    await house.ok("task.archive", id=id)
+    await house.until(stopped, "CANCELLED")
+    await house.refused("session.recover", "CONFLICT", session_id=stopped)
+    for session_id, intent in ((stopped, "resume"), (prepared, "start_created")):
+        launch = {"task_id": id, "session_id": session_id, "intent": intent}
+        assert "archived" in await house.refused("session.launch", "CONFLICT", **launch)
+        added = {"task_id": id, "session_id": session_id, "content": "say more"}
+        assert "archived" in await house.refused("message.add", "CONFLICT", **added)
+    await house.until(prepared, "CREATED")
 
 
 @pytest.mark.proves("CLI-first-start", "ACT-workspace.list", "ACT-workflow.list")

@@ -5,17 +5,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, select
 
 from kandev.core.records import SessionRecord
-from kandev.core.session import Launch, Outcome, Session
+from kandev.core.views import needs_actor
 from kandev.storage.sql.rows import Mapped, Rows
 from kandev.storage.sql.tables import sessions
-
-
-def needs_actor(value: Session) -> bool:
-    """Whether something is under way or owed, so that the session may not be just a row after a start."""
-    drains = value.parked is None and value.outcome in (Outcome.OPEN, Outcome.COMPLETED)
-    under_way = value.launch is not Launch.ABSENT or value.turn is not None
-    return under_way or value.retry or value.resuming or (bool(value.queue) and drains)
-
 
 MAPPED = Mapped(
     "session", SessionRecord, sessions, derived={"needs_actor": lambda row: needs_actor(row.value)}
