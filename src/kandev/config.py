@@ -43,6 +43,8 @@ AGENTCTL_TIMES = (
 )
 AGENTCTL_SIZES = ("line_max_bytes", "window_frames", "journal_max_bytes", "stderr_tail_lines")
 """Whole numbers."""
+LADDER = {"protocol": 0.5, "stdin": 1.0, "term": 2.0, "kill": 1.0}
+"""agentctl's defaults for the steps of ending an agent, in seconds."""
 PASSED_ON = (*AGENTCTL_TIMES, *AGENTCTL_SIZES)
 """agentctl's keys. `KANDEV_LAUNCH_S` is for both sides, `KANDEV_AGENTCTL_LAUNCH_S` for agentctl alone."""
 
@@ -197,8 +199,25 @@ def _read(given: Mapping[str, _Given], key: str, meaning: Callable[[_Given], Any
 
 def _deadlines(given: Mapping[str, _Given]) -> Deadlines:
     times = {name: _seconds(given[name], zero=False) for name in BACKEND_TIMES if name in given}
-    deadlines = Deadlines(**times)  # type: ignore[arg-type]
+    deadlines = _above_the_ladder(given, Deadlines(**times))  # type: ignore[arg-type]
     return replace(deadlines, queue_max=_whole(given[QUEUE_MAX])) if QUEUE_MAX in given else deadlines
+
+
+def _above_the_ladder(given: Mapping[str, _Given], deadlines: Deadlines) -> Deadlines:
+    """agentctl's whole ladder fits into the backend's wait for it: else each stubborn end counts as lost."""
+    ladder = 0.0
+    for step, default in LADDER.items():
+        name = f"teardown_{step}_s"
+        chosen = given.get(f"agentctl_{name}") or given.get(name)
+        ladder += default if chosen is None else _seconds(chosen, zero=True)
+    if deadlines.teardown_s > ladder:
+        return deadlines
+    if "teardown_s" in given:
+        raise BadSetting(
+            f"{given['teardown_s'].name} must be more than the {ladder:g} s that agentctl's own steps take "
+            "(teardown_protocol_s, _stdin_s, _term_s and _kill_s)."
+        )
+    return replace(deadlines, teardown_s=2 * ladder)
 
 
 def _for_agentctl(given: Mapping[str, _Given]) -> dict[str, str]:

@@ -66,10 +66,10 @@ def test_the_home_is_named_by_command_line_environment_or_default(tmp_path: Path
 
 @pytest.mark.parametrize("name", config.BACKEND_TIMES)
 def test_every_time_constant_of_turn_control_is_a_setting(home: Path, name: str) -> None:
-    by_environment = read(home, {}, {f"KANDEV_{name.upper()}": "0.25"}).deadlines
+    by_environment = read(home, {}, {f"KANDEV_{name.upper()}": "5.25"}).deadlines
     by_file = read(home, {}, {}, f"{name} = 7\n").deadlines
 
-    assert asdict(by_environment) == asdict(Deadlines()) | {name: 0.25}
+    assert asdict(by_environment) == asdict(Deadlines()) | {name: 5.25}
     assert asdict(by_file) == asdict(Deadlines()) | {name: 7.0}
 
 
@@ -179,3 +179,16 @@ def test_a_home_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 def test_further_host_names_are_given_with_commas(tmp_path: Path) -> None:
     settings = config.read({"home": str(tmp_path)}, {"KANDEV_HOSTS": "Kandev.example, box"})
     assert settings.hosts == ("kandev.example", "box")
+
+
+def test_the_wait_for_an_end_is_longer_than_the_steps_of_it(tmp_path: Path) -> None:
+    derived = config.read({"home": str(tmp_path)}, {"KANDEV_TEARDOWN_TERM_S": "20"})
+    assert derived.deadlines.teardown_s > 20
+    with pytest.raises(BadSetting, match="KANDEV_TEARDOWN_S must be more than the 4.5 s"):
+        config.read({"home": str(tmp_path)}, {"KANDEV_TEARDOWN_S": "3"})
+
+
+def test_the_steps_of_an_end_are_counted_with_agentctls_own_defaults() -> None:
+    own = agentctl_settings.Settings()
+    steps = (own.teardown_protocol_s, own.teardown_stdin_s, own.teardown_term_s, own.teardown_kill_s)
+    assert sum(steps) == sum(config.LADDER.values())

@@ -45,6 +45,9 @@ ALLOWED = {
 BOUNDS: dict[type, str] = {Prompt: "accept", CancelTurn: "end", Start: "start", Teardown: "close"}
 """Whatever waits for an agent has a deadline."""
 
+WAITERS = {"ask", "cancel"}
+"""Deadlines of somebody who waits for an answer."""
+
 
 class Judge:
     """The books of one session."""
@@ -207,6 +210,7 @@ class Judge:
         failed = any(n.error is not None for n in notes if isinstance(n, TurnClosed) and n.cause == "agent")
         if failed and turn.ending is None and after.queue:
             assert after.parked, "a failed turn burns no queue"
+        assert turn.ending == "user" or causes != ["user"], "it counts as cancelled, but nobody cancelled it"
         if turn.ending == "user":
             assert causes == ["user"], "our intent decides, not the agent's word"
             assert before.jumps or not after.turn, "something ran by itself after a person's cancel"
@@ -232,7 +236,7 @@ class Judge:
         self._waiters(s, set(heard))
 
         kinds = {t.kind for t in views.timers(s)}
-        stirs = bool(views.owed(s)) or bool(kinds - {"ask"})
+        stirs = bool(views.owed(s)) or bool(kinds - WAITERS)
         assert not stirs or views.needs_actor(s), "a restart would forget what is owed"
         for due in views.owed(s):
             bound = BOUNDS.get(type(due))
@@ -243,7 +247,7 @@ class Judge:
             given = self.asked[ask]
             if isinstance(given, Send) and status == "sent":
                 assert given.entry.id in heard, ("sent, but not heard", ask)
-        waiting = {t.key for t in views.timers(s) if t.kind == "ask"}
+        waiting = {t.key for t in views.timers(s) if t.kind in WAITERS}
         open_ones = self.asked.keys() - self.replies.keys() - self.forgotten
         assert open_ones <= waiting, ("an ask without an end", open_ones - waiting)
         assert not waiting & self.replies.keys(), "an answered ask still waits"

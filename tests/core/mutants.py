@@ -120,7 +120,7 @@ MUTANTS = (
         "(*s.queue, *s.turn.entries)",
     ),
     Mutant("a refused entry is lost", "steps", "(*s.queue, *s.turn.entries), key", "s.queue, key"),
-    Mutant("refusals without end", "reports", "if refusals < REFUSALS_BEFORE_PARKING:", "if True:"),
+    Mutant("refusals without end", "reports", "if refusals <= RETRIES:", "if True:"),
     Mutant(
         "the first failed launch is no failure",
         "reports",

@@ -8,12 +8,14 @@ from typing import Any
 from kandev.core import decide, views
 from kandev.core.effects import Claimed, Dropped, Fate, Line, Note, Owed, Reply, TurnClosed
 from kandev.core.inputs import (
+    Cancel,
     Draft,
     Ended,
     Exited,
     Frame,
     Gone,
     Input,
+    OwnTurn,
     PermissionAsked,
     Ready,
     Refused,
@@ -24,6 +26,8 @@ from kandev.core.session import Answer, Entry, Launch, Session, TurnRef
 from kandev.core.transcript import PermissionAsk
 
 LIMIT = 10
+OWN = TurnRef("s.1", 0, "o1")
+"""A turn that the first agent begins by itself."""
 
 
 class Story:
@@ -151,6 +155,11 @@ def running() -> Story:
     return s(Taken(s.ref))
 
 
+def cancelling(by: Any = "person") -> Story:
+    """D waits behind the turn under way, and somebody cancels that turn: c."""
+    return running()(message("D", by))(Cancel("c"))
+
+
 def waiting() -> Story:
     """The first turn is over, the agent is up."""
     s = running()
@@ -168,3 +177,15 @@ def refused_once() -> Story:
     """D was refused and waits for the retry."""
     s = waiting()(message("D", "peer"))
     return s(Refused(s.ref, "busy"))
+
+
+def refused_and_asleep() -> Story:
+    """D waits for the retry, and the process has ended meanwhile."""
+    s = refused_once()(Exited("s.1"))(Gone("s.1"))
+    assert s.s.launch is Launch.ABSENT
+    return s
+
+
+def busy_by_itself() -> Story:
+    """The agent has begun a turn of its own."""
+    return waiting()(OwnTurn(OWN))

@@ -29,7 +29,6 @@ from kandev.core.inputs import (
     Gone,
     LaunchFailed,
     Output,
-    OwnTurn,
     PermissionDone,
     Refused,
     Stop,
@@ -38,8 +37,11 @@ from kandev.core.inputs import (
 from kandev.core.session import Answer, Launch, Phase, Session, TurnRef
 from tests.core.sidecar import CHUNK
 from tests.core.story import (
+    OWN,
     Story,
     asleep,
+    busy_by_itself,
+    cancelling,
     dispatching,
     frame,
     message,
@@ -75,6 +77,16 @@ def test_a_row_that_claims_a_turn_without_a_process_is_settled() -> None:
     s(Gone("s.1", None))
     assert s.wire == "WAITING_FOR_INPUT" and s.closed[0].cause == "process"
     s.refuses(Cancel("c"), "not_running")
+
+
+@pytest.mark.proves("TURN-row-without-execution")
+def test_a_cancel_of_a_turn_whose_process_turns_out_to_be_gone_has_ended_nothing() -> None:
+    s = cancelling()(Exited("s.1", why="agentctl does not know the agent's process any more"))
+    assert s.said["c"] == "not_running" and s.replies["c"].error == "agent not running"
+    assert not s.s.cancelling
+    s.refuses(Cancel("d"), "not_running")
+    s(Gone("s.1", None))
+    assert s.closed[0].cause == "process" and s.s.parked and "cancelled" not in s.s.parked
 
 
 @pytest.mark.proves("TURN-no-turn", "CANCEL-error-no-active-turn")
@@ -129,7 +141,7 @@ def test_a_second_cancel_joins_and_hears_the_same() -> None:
 @pytest.mark.proves("TURN-not-acknowledged", "CANCEL-error-timeout", "TURN-escalated-process-replaced")
 @pytest.mark.parametrize("by", ["report", "timer"])
 def test_not_acknowledged_in_time_the_process_is_replaced(by: str) -> None:
-    s = running()(message("D"))(Cancel("c"))
+    s = cancelling()
     turn = s.ref
     s(CancelUnheard(turn, 1) if by == "report" else Expired(Timer("end", (turn, 1))))
     assert s.said["c"] == "timeout" and s.replies["c"].error == "cancel timed out, still under way"
@@ -144,14 +156,14 @@ def test_not_acknowledged_in_time_the_process_is_replaced(by: str) -> None:
     assert s.s.execution == "s.2" and s.s.conversation == "conversation"
 
 
-@pytest.mark.proves("TURN-stop-meanwhile", "RACE-S7")
+@pytest.mark.proves("TURN-stop-meanwhile")
 def test_a_stop_meanwhile_answers_both() -> None:
     s = running()(Cancel("c"))(Stop("x"))
     assert (s.said["c"], s.said["x"]) == ("stopped", "stopped") and s.wire == "CANCELLED"
     assert not s.s.cancelling and s.s.cancellations == 2
 
 
-@pytest.mark.proves("TURN-ended", "TURN-intent-decides", "TURN-chat-line", "TURN-task-review", "INV-4")
+@pytest.mark.proves("TURN-intent-decides")
 @pytest.mark.parametrize("reason, error", [("cancelled", None), ("end_turn", None), ("error", "boom")])
 def test_our_intent_decides_that_a_turn_was_cancelled(reason: str, error: str | None) -> None:
     s = running()(Cancel("c", by="anna"))
@@ -164,7 +176,7 @@ def test_our_intent_decides_that_a_turn_was_cancelled(reason: str, error: str | 
 
 @pytest.mark.proves("TURN-parked")
 def test_what_waits_is_parked_after_a_persons_cancel() -> None:
-    s = running()(message("D", "peer"))(Cancel("c"))
+    s = cancelling("peer")
     s(Ended(s.ref))
     assert s.queued == ("D",) and s.s.parked == "cancelled by a person" and not s.s.turn
     assert not views.needs_actor(s.s) or s.s.launch is Launch.READY
@@ -210,7 +222,7 @@ def test_failures_and_silence_without_a_cancel_are_history() -> None:
 
 @pytest.mark.proves("TURN-caller-gone")
 def test_a_caller_who_waited_long_enough_hears_so_and_the_cancel_goes_on() -> None:
-    s = running()(Cancel("c"))(Expired(Timer("ask", "c")))
+    s = running()(Cancel("c"))(Expired(Timer("cancel", "c")))
     assert s.said["c"] == "timeout" and s.owes(CancelTurn)
     s(Ended(s.ref))
     assert s.lines == ["Turn cancelled by user."]
@@ -255,7 +267,7 @@ def test_a_cancel_between_a_refusal_and_its_retry_parks() -> None:
 
 
 def test_a_death_during_a_cancel_counts_as_cancelled() -> None:
-    s = running()(message("D"))(Cancel("c"))(Exited("s.1", 1))(Gone("s.1"))
+    s = cancelling()(Exited("s.1", 1))(Gone("s.1"))
     assert (
         s.said["c"] == "cancelled" and s.closed[0].cause == "user" and s.s.parked == "cancelled by a person"
     )
@@ -267,11 +279,10 @@ def test_a_launch_that_fails_after_a_cancel_keeps_the_message() -> None:
 
 
 def test_a_turn_that_the_agent_began_is_cancelled_by_its_own_identity() -> None:
-    own = TurnRef("s.1", 0, "o1")
-    s = waiting()(OwnTurn(own))(Cancel("c"))
-    assert CancelTurn(own, 1) in s.owed
+    s = busy_by_itself()(Cancel("c"))
+    assert CancelTurn(OWN, 1) in s.owed
     s.ignores(Ended(TurnRef("s.1", 0, "o0")))
-    assert s(Ended(own)).said["c"] == "cancelled"
+    assert s(Ended(OWN)).said["c"] == "cancelled"
 
 
 # -- permissions -----------------------------------------------------------------------------------

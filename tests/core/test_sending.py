@@ -19,7 +19,7 @@ from kandev.core.inputs import (
     Stop,
     Taken,
 )
-from kandev.core.session import Entry, Launch, Outcome, TurnRef
+from kandev.core.session import Entry, Launch, Outcome
 from tests.core.story import (
     Story,
     asleep,
@@ -35,7 +35,7 @@ from tests.core.story import (
 
 def parked() -> Story:
     """D waits, parked by a person's cancel."""
-    s = running()(message("D", "peer"))(Cancel("c"))
+    s = cancelling("peer")
     return s(Ended(s.ref, "cancelled"))
 
 
@@ -100,13 +100,13 @@ def test_a_persons_message_after_a_cancelled_start_is_heard_too() -> None:
 
 
 def test_a_persons_message_during_their_cancel_is_next_and_the_rest_follows() -> None:
-    s = running()(message("D", "peer"))(Cancel("c"))(message("H"))
+    s = cancelling("peer")(message("H"))
     s(Ended(s.ref, "cancelled"))
     assert s.saying == ("H",) and s.queued == ("D",) and not s.s.parked
 
 
 def test_when_that_cancel_fails_the_message_waits_in_its_place_and_its_sender_is_told() -> None:
-    s = running()(message("D", "peer"))(Cancel("c"))(message("H"))
+    s = cancelling("peer")(message("H"))
     s(CancelFailed(s.ref, 1, "no"))
     assert s.said["H"] == "queued" and s.said["c"] == "failed"
     s(Ended(s.ref))
@@ -197,12 +197,12 @@ def test_each_attempt_has_a_generation_of_its_own() -> None:
     assert s.s.generation == before + 1
 
 
-def test_after_three_refusals_the_queue_is_parked_with_the_reason() -> None:
+def test_after_three_retries_the_queue_is_parked_with_the_reason() -> None:
     s = refused_once()
-    for _ in range(2):
+    for _ in range(3):
         s(Expired(Timer("retry", s.s.generation)))(Refused(s.ref, "busy"))
     assert s.s.parked == "the agent takes no prompt (busy)" and not s.timers and s.queued == ("D",)
-    assert s.lines == ["The prompt was refused 3 times: busy."]
+    assert s.lines == ["The prompt was refused 4 times: busy."]
 
 
 def test_an_accepted_prompt_starts_the_count_anew() -> None:
@@ -227,8 +227,7 @@ def test_a_refusal_after_acceptance_is_history() -> None:
 
 
 def test_a_queue_that_is_parked_meanwhile_is_not_tried_again() -> None:
-    own = TurnRef("s.1", 0, "o1")
-    s = refused_once()(OwnTurn(own))(Ended(own, "error", "401"))
+    s = refused_once()(OwnTurn(OWN))(Ended(OWN, "error", "401"))
     assert s.s.parked == "the last turn failed: 401" and not s.timers
 
 
@@ -267,8 +266,7 @@ def test_a_failed_turn_or_a_lost_process_gives_nothing_twice() -> None:
 
 
 def test_a_message_during_an_own_turn_waits_for_its_end() -> None:
-    own = TurnRef("s.1", 0, "o1")
-    s = waiting()(OwnTurn(own))(message("A"))
+    s = busy_by_itself()(message("A"))
     assert s.said["A"] == "queued" and s.wire == "RUNNING"
     s(Ended(own, "idle"))
     assert s.saying == ("A",) and s.ref.generation == 2

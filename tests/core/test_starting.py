@@ -1,5 +1,7 @@
 """Launching, resuming, dying: the process side of a session."""
 
+from dataclasses import replace
+
 import pytest
 
 from kandev.core import decide, machines, views
@@ -38,8 +40,11 @@ from kandev.core.session import Launch, Outcome, Phase, TurnRef
 from kandev.core.transcript import Notice
 from tests.core.sidecar import CHUNK
 from tests.core.story import (
+    OWN,
     Story,
     asleep,
+    busy_by_itself,
+    cancelling,
     dispatching,
     frame,
     message,
@@ -208,7 +213,7 @@ def test_acceptance_told_twice_is_told_once() -> None:
     assert s.notes == ()
 
 
-@pytest.mark.proves("RACE-I13", "INV-3")
+@pytest.mark.proves("INV-3")
 def test_a_late_end_of_an_earlier_turn_does_not_touch_the_present_one() -> None:
     s = running()(message("P"))
     old = s.ref
@@ -219,9 +224,7 @@ def test_a_late_end_of_an_earlier_turn_does_not_touch_the_present_one() -> None:
 
 @pytest.mark.proves("RACE-I18")
 def test_after_a_cancel_a_new_message_runs_at_once_and_the_parked_follow_at_its_end() -> None:
-    from kandev.core.inputs import Cancel
-
-    s = running()(message("D"))(Cancel("c"))
+    s = cancelling()
     s(Ended(s.ref))(message("H"))
     assert s.saying == ("H",) and s.queued == ("D",)
     s(Taken(s.ref))(Ended(s.ref))
@@ -238,26 +241,25 @@ def test_processes_that_outlive_a_turn_are_named() -> None:
 
 
 def test_a_turn_that_the_agent_begins_has_an_identity_of_its_own_and_no_generation() -> None:
-    own = TurnRef("s.1", 0, "o1")
-    s = waiting()(OwnTurn(own))
-    assert s.wire == "RUNNING" and s.ref == own and s.s.generation == 1 and not s.owes(Prompt)
-    s(Output(own, CHUNK))
+    s = busy_by_itself()
+    assert s.wire == "RUNNING" and s.ref == OWN and s.s.generation == 1 and not s.owes(Prompt)
+    s(Output(OWN, CHUNK))
     assert s.has(Told)
-    s(Ended(own, "idle"))
+    s(Ended(OWN, "idle"))
     assert s.wire == "WAITING_FOR_INPUT" and not s.lines
-    s.ignores(Ended(own))
+    s.ignores(Ended(OWN))
 
 
 @pytest.mark.parametrize("begin", [starting, running, asleep])
 def test_an_own_turn_begins_only_on_an_idle_agent(begin: type[Story]) -> None:
-    begin().ignores(OwnTurn(TurnRef("s.1", 0, "o1")))
+    begin().ignores(OwnTurn(OWN))
 
 
 def test_two_own_turns_are_two_turns() -> None:
-    first, second = TurnRef("s.1", 0, "o1"), TurnRef("s.1", 0, "o2")
-    s = waiting()(OwnTurn(first))(Ended(first))(OwnTurn(second))
-    s.ignores(Ended(first))
-    assert s.ref == second and views.turn_id(first) != views.turn_id(second)
+    second = TurnRef("s.1", 0, "o2")
+    s = busy_by_itself()(Ended(OWN))(OwnTurn(second))
+    s.ignores(Ended(OWN))
+    assert s.ref == second and views.turn_id(OWN) != views.turn_id(second)
 
 
 # -- after a crash of the backend ----------------------------------------------------------------------
@@ -281,6 +283,7 @@ def test_deadlines_of_the_past_are_history() -> None:
         Timer("close", "s.1"),
         Timer("retry", 1),
         Timer("ask", "M"),
+        Timer("cancel", "c"),
     ):
         s.ignores(Expired(timer))
 
@@ -289,8 +292,6 @@ def test_deadlines_of_the_past_are_history() -> None:
 
 
 def test_the_rules_refuse_to_leave_their_tables() -> None:
-    from dataclasses import replace
-
     ready = waiting().s
     for wrong in (
         replace(ready, launch=Launch.STARTING),

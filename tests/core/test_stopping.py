@@ -39,11 +39,12 @@ from tests.core.sidecar import CHUNK
 from tests.core.story import (
     Story,
     asleep,
+    cancelling,
     dispatching,
     frame,
     message,
     permission,
-    refused_once,
+    refused_and_asleep,
     running,
     starting,
     up,
@@ -51,7 +52,7 @@ from tests.core.story import (
 )
 
 
-@pytest.mark.proves("RACE-S1", "INV-6")
+@pytest.mark.proves("STOP-running")
 def test_a_running_session_is_cancelled_first_and_torn_down_after() -> None:
     s = running()(message("Q"))(Stop("x"))
     assert s.said["x"] == "stopped" and s.wire == "CANCELLED" and s.has(Review)
@@ -59,32 +60,32 @@ def test_a_running_session_is_cancelled_first_and_torn_down_after() -> None:
     s.refuses(Stop("y"), "not_running")
 
 
-@pytest.mark.proves("RACE-S2")
+@pytest.mark.proves("STOP-waiting")
 def test_a_waiting_session_whose_process_lives_is_stopped() -> None:
     s = waiting()(Stop("x"))
     assert s.said["x"] == "stopped" and s.owes(Teardown)
 
 
-@pytest.mark.proves("RACE-S3", "INV-7")
+@pytest.mark.proves("STOP-nothing-runs", "INV-7")
 @pytest.mark.parametrize("begin", [Story, asleep])
 def test_without_a_process_nothing_runs_and_nothing_changes(begin: type[Story]) -> None:
     begin().refuses(Stop("x"), "not_running")
 
 
-@pytest.mark.proves("RACE-S3b")
+@pytest.mark.proves("STOP-retry")
 def test_a_session_that_would_try_again_by_itself_is_stopped_and_the_timer_is_gone() -> None:
-    s = refused_once()(Exited("s.1"))(Gone("s.1"))
-    assert s.s.launch is Launch.ABSENT and s.timers == {"retry"}
+    s = refused_and_asleep()
+    assert s.timers == {"retry"}
     s(Stop("x"))
     assert s.said["x"] == "stopped" and not s.timers and not s.owed and s.queued == ("D",)
 
 
 def test_a_retry_without_an_entry_is_nothing_that_runs() -> None:
-    s = refused_once()(Exited("s.1"))(Gone("s.1"))(Remove("r", "D"))
+    s = refused_and_asleep()(Remove("r", "D"))
     s.refuses(Stop("x"), "not_running")
 
 
-@pytest.mark.proves("RACE-S5", "RACE-S9", "INV-3", "INV-5", "STATE-terminal")
+@pytest.mark.proves("STOP-before-end", "STOP-death", "INV-3", "INV-5", "STATE-terminal")
 def test_whatever_comes_after_a_stop_is_history() -> None:
     s = running()
     turn = s.ref
@@ -98,7 +99,7 @@ def test_whatever_comes_after_a_stop_is_history() -> None:
     assert s.wire == "CANCELLED" and s.queued == ("Q",) and not s.owed and not s.has(Line)
 
 
-@pytest.mark.proves("RACE-S8", "INV-2")
+@pytest.mark.proves("STOP-claimed", "INV-2")
 @pytest.mark.parametrize(
     "taken, queue, fate", [(False, ("Q", "Z"), None), (True, ("Z",), "delivered"), (None, ("Z",), "unknown")]
 )
@@ -124,7 +125,7 @@ def test_a_prompt_that_turns_out_refused_or_taken_after_the_stop_is_told_and_not
     assert t.closed[0].cause == "stopped" and t.wire == "CANCELLED"
 
 
-@pytest.mark.proves("RACE-S10b")
+@pytest.mark.proves("STOP-starting")
 def test_a_launch_under_way_is_rolled_back() -> None:
     s = starting()(Stop("x"))
     assert s.said["x"] == "stopped" and s.owed == (Teardown("s.1", None),)
@@ -133,14 +134,14 @@ def test_a_launch_under_way_is_rolled_back() -> None:
     assert s.queued == ("M",) and not s.owed
 
 
-@pytest.mark.proves("RACE-S11", "INV-6")
+@pytest.mark.proves("STOP-caller-gone")
 def test_the_teardown_is_owed_although_the_backend_died_after_its_answer() -> None:
     s = running()(Stop("x"))
     s.s = decide.recovered(s.s)
     assert s.owed == (Teardown("s.1", None),)
 
 
-@pytest.mark.proves("RACE-S13")
+@pytest.mark.proves("STOP-hanging-teardown")
 def test_what_is_left_after_a_teardown_is_named() -> None:
     s = running()(Stop("x"))(Gone("s.1", None, ("pid 7 (sleep)",)))
     assert s.lines == ["Processes that could not be ended: pid 7 (sleep)."]
@@ -209,7 +210,7 @@ def test_the_output_of_a_stopped_turn_is_not_shown_after_a_resume() -> None:
 
 
 def test_a_resume_releases_nothing_that_is_parked_and_says_how_many_wait() -> None:
-    s = running()(message("D"))(Cancel("c"))
+    s = cancelling()
     s(Ended(s.ref))(Stop("x"))(Gone("s.1"))(Resume("r"))
     assert s.replies["r"].details == {"queued": 1} and s.s.parked
     s(up("s.2"))

@@ -11,10 +11,10 @@ from kandev.core import decide, views
 from kandev.core.effects import Timer
 from kandev.core.inputs import Allow, Cancel, Draft, Expired, Frame, Gone, Input, Remove, Resume, Send, Stop
 from kandev.core.session import Answer, Entry, Launch, Outcome, Session
-from tests.core.judge import Judge
+from tests.core.judge import WAITERS, Judge
 from tests.core.sidecar import Sidecar
 
-SHORT = ("ask", "retry")
+SHORT = ("ask", "cancel", "retry")
 ACTS = 24
 ASKS = 12
 
@@ -39,7 +39,7 @@ class World:
         after, notes = decide.decide(before, given)
         self.log.append(f"{given}  =>  {after.launch}/{after.phase}/{after.outcome} {notes}")
         self.session = after
-        self.past += [t for t in views.timers(before) - views.timers(after) if t.kind != "ask"]
+        self.past += [t for t in views.timers(before) - views.timers(after) if t.kind not in WAITERS]
         self.judge.step(before, given, after, notes)
 
     def ask(self, make: Callable[[str], Input]) -> None:
@@ -201,7 +201,7 @@ class World:
             self.calm()
             if before != (self.session, len(self.sidecar.heard)):
                 continue
-            due = sorted(views.timers(self.session), key=lambda t: (t.kind == "ask", repr(t)))
+            due = sorted(views.timers(self.session), key=lambda t: (t.kind in WAITERS, repr(t)))
             if not due:
                 break
             self.tell(Expired(due[0]))

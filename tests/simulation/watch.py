@@ -131,7 +131,7 @@ class Watcher:
                 self._in_order(after, entries)
                 asked = not before.cancelling or self._jumpers.issuperset(entries)
                 self.holds(asked, "parked", f"{entries} run right after a cancel")
-            case Reply(_, status) if status in REFUSALS:
+            case Reply(ask, status) if status in REFUSALS and not _waited(before, ask):
                 self.holds(after == before, "refused", f"{status} changed {before} to {after}")
             case TurnClosed(ref, cause="agent"):
                 self.holds(
@@ -251,3 +251,8 @@ class Watcher:
         """As it is committed, by the value."""
         value = self.stored(session_id)
         return wire_state(value) if value else None
+
+
+def _waited(before: Session, ask: str) -> bool:
+    """An accepted cancel whose process turns out to be gone: what settles it changes the session."""
+    return before.turn is not None and ask in before.turn.asks

@@ -26,7 +26,7 @@ from kandev.wire import agentctl as wire
 
 log = logging.getLogger(__name__)
 
-BROKE = "instance %s broke"
+BROKE = "an instance broke"
 MISTAKE = "agentctl made a mistake with this execution; its log has the details."
 
 
@@ -43,6 +43,7 @@ class Instance:
         self.ready = asyncio.Event()
         self.ended = asyncio.Event()
         self.streams: list[asyncio.Event] = []
+        self._ids = {"ids": {name: getattr(spec, name) for name in ("execution_id", "session_id", "task_id")}}
         self._settings = settings
         self._maker = maker
         self._tasks = Tasks()
@@ -173,7 +174,7 @@ class Instance:
         return self.stopped()
 
     def _broken(self, why: str) -> None:
-        log.error("instance %s ends: %s", self.spec.execution_id, why)
+        log.error("an instance ends: %s", why, extra=self._ids)
         self.error = self.error or why
         self.journal.lift()
         self._end_wanted.set()
@@ -190,12 +191,12 @@ class Instance:
             if await self._launch():
                 await self._until_over()
         except Exception:  # Around an instance: one that breaks ends, and no other notices.
-            log.exception(BROKE, self.spec.execution_id)
+            log.exception(BROKE, extra=self._ids)
             self.error = self.error or MISTAKE
         try:
             await self._end_tree()
         except Exception:  # Around the effect that ends it: Stop answers all the same.
-            log.exception(BROKE, self.spec.execution_id)
+            log.exception(BROKE, extra=self._ids)
             self.error = self.error or MISTAKE
         await self._close()
 
@@ -250,6 +251,9 @@ class Instance:
         if (process := self._process) is None:
             return
         self._survivors = await process.end(force=self._force)
+        if self._survivors:
+            named = ", ".join(f"{left.pid} {left.command}" for left in self._survivors)
+            log.warning("processes could not be ended: %s", named, extra=self._ids)
         if self._reader is not None:
             # A survivor may hold the pipe open for ever.
             await asyncio.wait({self._reader}, timeout=self._settings.teardown_stdin_s)

@@ -108,6 +108,8 @@ def cancel(s: Session, given: Cancel) -> Step:
         return _cancel_before_a_turn(s, given)
     if s.launch is Launch.CLOSING and s.turn.ending == "user":
         return s, (Reply(given.ask, "timeout", TIMED_OUT),)
+    if s.launch is Launch.CLOSING and s.turn.ending is None:  # it died: its end is settled already
+        return s, (Reply(given.ask, "not_running", NOT_RUNNING),)
     if s.turn.ending != "user":
         s = replace(ending(s, "user", given.by), jumps=())
     assert s.turn is not None

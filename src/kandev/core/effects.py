@@ -69,7 +69,7 @@ Owed = Start | Follow | Prompt | CancelTurn | Teardown | AnswerPermission
 class Timer:
     """A deadline. One that is not in `views.timers` any more is history."""
 
-    kind: Literal["accept", "end", "start", "close", "retry", "ask"]
+    kind: Literal["accept", "end", "start", "close", "retry", "ask", "cancel"]
     key: str | TurnRef | int | tuple[TurnRef, int]
 
 

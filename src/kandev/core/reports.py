@@ -43,6 +43,7 @@ from kandev.core.steps import (
     CANCELLED_BY_A_PERSON,
     COMPLETED,
     NOT_PROVEN_GONE,
+    NOT_RUNNING,
     TIMED_OUT,
     Step,
     closed,
@@ -51,7 +52,8 @@ from kandev.core.steps import (
     silent,
 )
 
-REFUSALS_BEFORE_PARKING: Final = 3
+RETRIES: Final = 3
+"""Of an entry that was refused, with back-off; then its queue is parked."""
 
 # -- about the turn -----------------------------------------------------------------------------
 
@@ -102,7 +104,7 @@ def refused(s: Session, given: Refused) -> Step:
     refusals = s.refusals + 1
     s = replace(s, turn=None, permissions=(), refusals=refusals, retry=True)
     notes = (back, TurnClosed(turn.ref, "refused", "refused", given.reason or None))
-    if refusals < REFUSALS_BEFORE_PARKING:
+    if refusals <= RETRIES:
         return s, notes
     reason = f"the agent takes no prompt ({given.reason or 'no reason given'})"
     line = Line("error", f"The prompt was refused {refusals} times: {given.reason or 'no reason given'}.")
@@ -209,11 +211,16 @@ def exited(s: Session, given: Exited) -> Step:
         return launch_failed(s, LaunchFailed(given.execution, given.why, given.stderr))
     why = given.why if given.exit_code is None else f"{given.why} (exit code {given.exit_code})"
     line: tuple[Note, ...] = ()
+    told: tuple[Note, ...] = ()
+    if s.turn is not None and s.turn.ending == "user" and given.exit_code is None:
+        # Nobody saw it end: it was gone before the cancel, which has ended nothing.
+        told = replies(s.turn.asks, "not_running", NOT_RUNNING)
+        s = replace(s, turn=replace(s.turn, ending=None, ended_by=None, asks=()))
     if s.turn is not None:
         metadata = {"exit_code": given.exit_code, "stderr_tail": list(given.stderr)}
         words = f"{why[0].upper()}{why[1:]}.{_last_words(given.stderr)}"
         line = (Line("error", words, metadata, s.turn.ref),)
-    return replace(s, launch=Launch.CLOSING, closing=why), line
+    return replace(s, launch=Launch.CLOSING, closing=why), (*told, *line)
 
 
 def _last_words(stderr: Sequence[str]) -> str:

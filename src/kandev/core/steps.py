@@ -16,6 +16,7 @@ NOT_PROVEN_GONE: Final = "the old process is not proven gone"
 """Why a queue is parked otherwise."""
 NOT_RUNNING: Final = "agent not running"
 TIMED_OUT: Final = "cancel timed out, still under way"
+"""What a cancel hears, in the contract's words."""
 
 
 def replies(asks: Iterable[str], status: str, error: str | None = None) -> tuple[Note, ...]:

@@ -53,6 +53,13 @@ def to_review(task: Task, siblings: Iterable[str]) -> Task:
     return replace(task, state="REVIEW", state_before=None)
 
 
+def stopped_by_operator(task: Task, siblings: Iterable[str]) -> Task:
+    """A person stopped its sessions: REVIEW, whatever it was before, unless final, archived or at work."""
+    if _left_alone(task) or any(state in WORKING_SESSIONS for state in siblings):
+        return task
+    return replace(task, state="REVIEW", state_before=None)
+
+
 def launch_over(task: Task, siblings: Iterable[str], error: str | None) -> Task:
     """A launch failed, or came up with nothing to say: back to the state before it."""
     siblings = tuple(siblings)

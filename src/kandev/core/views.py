@@ -75,7 +75,7 @@ def timers(s: Session) -> frozenset[Timer]:
     if s.launch is Launch.CLOSING:
         due.add(Timer("close", s.execution))
     if s.turn:
-        due |= {Timer("ask", a) for a in s.turn.asks}
+        due |= {Timer("cancel", a) for a in s.turn.asks}
         if s.launch is Launch.READY:
             if not s.turn.taken:
                 due.add(Timer("accept", s.turn.ref))

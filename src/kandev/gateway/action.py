@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from kandev.usecases.context import Context
+from kandev.usecases.live_sessions import Ended
 from kandev.wire.gateway_board import Request
 
 P = TypeVar("P", bound=Request)
@@ -56,3 +57,8 @@ class Chapter:
     ) -> Callable[[Callable[[Context, P], Awaitable[Result]]], Callable[[Context, P], Awaitable[Result]]]:
         """The same for an action that changes nothing."""
         return self.action(name, payload, summary, result, mutates=False)
+
+
+def with_details(ended: Ended) -> Result:
+    """What failed beside a success, as a member of the answer."""
+    return {"details": ended.details} if ended.details else {}

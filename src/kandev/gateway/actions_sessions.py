@@ -5,7 +5,7 @@ Not here: subscriptions (`streams`).
 
 from kandev.core import payloads
 from kandev.core.errors import Invalid
-from kandev.gateway.action import Chapter, Result
+from kandev.gateway.action import Chapter, Result, with_details
 from kandev.ports.worktrees import Change
 from kandev.usecases import (
     add_message,
@@ -207,8 +207,7 @@ async def agent_cancel(ctx: Context, asked: wire.AgentCancel) -> Result:
 )
 async def orchestrator_stop(ctx: Context, asked: wire.TaskStop) -> Result:
     stopped = await stop_task.stop_task(ctx, task_id=asked.task_id, reason=asked.reason, force=asked.force)
-    details = {"details": {"failures": dict(stopped.failures)}} if stopped.failures else {}
-    return {"success": True, "stopped": list(stopped.stopped), **details}
+    return {"success": True, "stopped": list(stopped.stopped), **with_details(stopped)}
 
 
 @chapter.action(

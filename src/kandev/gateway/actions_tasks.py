@@ -2,13 +2,14 @@
 
 from kandev.core import payloads
 from kandev.core.board import TaskRepository
-from kandev.gateway.action import Chapter, Result
+from kandev.gateway.action import Chapter, Result, with_details
 from kandev.gateway.actions_board import given
 from kandev.usecases import archive_task, create_task, delete_task, move_task, task_state, tasks
 from kandev.usecases.context import Context
 from kandev.wire import gateway_board as wire
 
 chapter = Chapter()
+ENDED = "task, with details: {failures: {session id: sentence}} when a session could not be ended"
 
 
 @chapter.action(
@@ -57,26 +58,23 @@ async def task_update(ctx: Context, asked: wire.TaskUpdate) -> Result:
     return payloads.task(await tasks.update_task(ctx, id=asked.id, changes=given(asked)))
 
 
-@chapter.action("task.move", wire.TaskMove, "Move a task to a step and a place in it.", "task")
+@chapter.action("task.move", wire.TaskMove, "Move a task to a step and a place in it.", ENDED)
 async def task_move(ctx: Context, asked: wire.TaskMove) -> Result:
-    row = await move_task.move_task(
+    row, ended = await move_task.move_task(
         ctx, id=asked.id, workflow_step_id=asked.workflow_step_id, position=asked.position
     )
-    return payloads.task(row)
+    return {**payloads.task(row), **with_details(ended)}
 
 
-@chapter.action("task.state", wire.TaskState, "Set a task's state; COMPLETED ends its sessions.", "task")
+@chapter.action("task.state", wire.TaskState, "Set a task's state; COMPLETED ends its sessions.", ENDED)
 async def task_set_state(ctx: Context, asked: wire.TaskState) -> Result:
-    return payloads.task(await task_state.set_task_state(ctx, id=asked.id, state=asked.state))
+    row, ended = await task_state.set_task_state(ctx, id=asked.id, state=asked.state)
+    return {**payloads.task(row), **with_details(ended)}
 
 
-@chapter.action(
-    "task.archive", wire.ById, "Take a task off the board; its sessions end.", "task, with stop_failures?"
-)
+@chapter.action("task.archive", wire.ById, "Take a task off the board; its sessions end.", "task")
 async def task_archive(ctx: Context, asked: wire.ById) -> Result:
-    archived = await archive_task.archive_task(ctx, id=asked.id)
-    failures = {"stop_failures": archived.failures} if archived.failures else {}
-    return {**payloads.task(archived.task), **failures}
+    return payloads.task(await archive_task.archive_task(ctx, id=asked.id))
 
 
 @chapter.action("task.unarchive", wire.ById, "Put a task back on the board.", "task")

@@ -46,6 +46,11 @@ class Metrics:
             buckets=(0.005, 0.02, 0.1, 0.5, 2, 10, 30),
         )
         self._sessions = Gauge("kandev_sessions", "Sessions by state.", ("state",), registry=self.registry)
+        self._swept = Gauge(
+            "kandev_swept_sessions",
+            "Sessions that the sweep found with work that nobody did; 0 unless Kandev has a fault.",
+            registry=self.registry,
+        )
         self.clients = Gauge("kandev_clients", "Connected WebSocket clients.", registry=self.registry)
         self.reloads = Counter(
             "kandev_client_reloads", "Times that a slow client was told to reload.", registry=self.registry
@@ -66,6 +71,7 @@ class Metrics:
         counted = await ctx.store.read(sessions_by_state)
         for state in STATES:
             self._sessions.labels(state).set(counted[state])
+        self._swept.set(ctx.sessions.swept)
         return generate_latest(self.registry)
 
 

@@ -12,6 +12,7 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
@@ -58,6 +59,15 @@ class Outside(Protocol):
 
     def noticed(self, record: SessionRecord, notes: tuple[Note, ...]) -> None:
         """After a commit. Never blocks."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """An effect or a deadline under way: its age and, for a deadline, what is left of it, in seconds."""
+
+    what: Owed | Timer
+    for_s: float
+    left_s: float | None
 
 
 def _is_framed(given: Input) -> bool:
@@ -119,10 +129,19 @@ class Actor:
         """Nothing waits and nothing is under way: may be dropped, in the same step as this is asked."""
         return not (self._urgent or self._frames or self._under_way or self._waiters)
 
-    def under_way(self) -> list[tuple[Owed | Timer, float]]:
-        """What is being done or waited for, and for how many seconds, longest first."""
+    @property
+    def patience_s(self) -> float:
+        """Seconds after which an ask is answered at the latest, once it has been decided."""
+        return max(self._outside.seconds(Timer("ask", "")), self._outside.seconds(Timer("cancel", "")))
+
+    def under_way(self) -> list[Work]:
+        """What is being done or waited for, oldest first."""
         now = asyncio.get_running_loop().time()
-        return [(key, now - since) for key, (task, since) in self._under_way.items() if not task.done()]
+        going_on = [(key, now - since) for key, (task, since) in self._under_way.items() if not task.done()]
+        return [
+            Work(key, age, self._outside.seconds(key) - age if isinstance(key, Timer) else None)
+            for key, age in sorted(going_on, key=lambda item: -item[1])
+        ]
 
     # -- the loop -----------------------------------------------------------------------------
 

@@ -56,6 +56,7 @@ from kandev.ports.execution import (
 from kandev.ports.store import Store, Tx
 from kandev.ports.worktrees import Worktrees
 from kandev.runtime.deadlines import Deadlines
+from kandev.runtime.logbook import tell_the_log
 
 Tell = Callable[[Input], Awaitable[None]]
 
@@ -139,12 +140,17 @@ class SessionEffects:
                 return d.refusal_retry_s * 2.0 ** (refusals - 1)
             case "ask":
                 return d.message_answer_s
+            case (
+                "cancel"
+            ):  # The end or the escalation answers; this is for one that hangs on a dying process.
+                return acknowledge + d.prompt_accept_s + 2 * UNANSWERED_S
 
     def noticed(self, record: SessionRecord, notes: tuple[Note, ...]) -> None:
         """An execution whose end is committed is not needed at agentctl any more."""
         self._record = record
         self._changed(record)
         for note in notes:
+            tell_the_log(note)
             if isinstance(note, ExecutionOver):
                 self._spawn(self._forget(note.execution))
 

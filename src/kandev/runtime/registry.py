@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from kandev.core.effects import Owed, Reply, Timer
+from kandev.core.effects import Reply
 from kandev.core.errors import Conflict, KandevError, NotFound, StoreFault
 from kandev.core.inputs import Ask, Exited
 from kandev.core.records import SessionRecord
@@ -25,7 +25,7 @@ from kandev.ports.clock import Clock, Ids
 from kandev.ports.execution import Agents
 from kandev.ports.store import Store, Tx
 from kandev.ports.worktrees import Worktrees
-from kandev.runtime.actor import Actor, Vanished
+from kandev.runtime.actor import Actor, Vanished, Work
 from kandev.runtime.deadlines import Deadlines
 from kandev.runtime.effects import SessionEffects
 from kandev.runtime.keeper import StoreKeeper, first_load
@@ -50,10 +50,10 @@ class Outer:
 
 @dataclass(frozen=True)
 class Glance:
-    """What an actor is doing: `under_way` with the seconds since each began, oldest first."""
+    """What an actor is doing, oldest work first."""
 
     record: SessionRecord
-    under_way: list[tuple[Owed | Timer, float]]
+    under_way: list[Work]
 
 
 class Sessions:
@@ -65,7 +65,6 @@ class Sessions:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._holds: Counter[str] = Counter()
         self._loading: dict[str, asyncio.Task[Actor]] = {}
-        self._deleted: set[str] = set()
         self._small: set[asyncio.Task[None]] = set()
         self._quiet: dict[str, asyncio.Event] = {}
         self._sweeper: asyncio.Task[None] | None = None
@@ -94,12 +93,12 @@ class Sessions:
         """The session's answer. Raises NotFound; StoreFault when nobody can say what became of the question.
 
         A caller that goes away does not take its ask back."""
-        d = self._outer.deadlines
-        bound = d.message_answer_s + 2 * d.commit_s + LATEST_ANSWER_S
+        commits_s = 2 * self._outer.deadlines.commit_s + LATEST_ANSWER_S
         try:
-            async with asyncio.timeout(bound):
+            async with asyncio.timeout(commits_s):
                 async with self._held_actor(session_id) as actor:
                     answer = actor.ask(make)
+            async with asyncio.timeout(actor.patience_s + commits_s):
                 return await answer
         except Vanished:
             raise NotFound("session not found") from None
@@ -116,8 +115,7 @@ class Sessions:
         actor = self._actors.get(session_id)
         if actor is None:
             return None
-        under_way = sorted(actor.under_way(), key=lambda item: -item[1])
-        return Glance(actor.record, under_way)
+        return Glance(actor.record, actor.under_way())
 
     async def gone(self, session_id: str, deadline: float) -> bool:
         """Wait until it has no process (any more). False at the deadline (seconds)."""
@@ -150,8 +148,7 @@ class Sessions:
         return record is None or record.value.launch is Launch.ABSENT
 
     def discard(self, session_id: str) -> None:
-        """Its row is deleted: no actor of it is made any more."""
-        self._deleted.add(session_id)
+        """Its row is deleted, so that no actor of it can be made any more: end the one there is."""
         self._quiet.pop(session_id, None)
         task = self._tasks.get(session_id)
         if task is not None:
@@ -180,8 +177,6 @@ class Sessions:
     async def _actor(self, session_id: str) -> Actor:
         if actor := self._actors.get(session_id):
             return actor
-        if session_id in self._deleted:
-            raise Vanished(session_id)
         if (loading := self._loading.get(session_id)) is None:
             loading = asyncio.create_task(self._load(session_id), name=f"{session_id} load")
             self._loading[session_id] = loading
@@ -214,6 +209,7 @@ class Sessions:
             self._actors.pop(session_id, None)
             return True
 
+        structlog.contextvars.bind_contextvars(session_id=session_id, task_id=actor.record.task_id)
         try:
             await actor.run(retire)
         except Exception:

@@ -1,14 +1,12 @@
 """What a session answered, as a result or as a refusal. One table of the core's status words."""
 
 from kandev.core.effects import Reply
-from kandev.core.errors import Conflict, Internal, KandevError, NotFound, QueueFull
+from kandev.core.errors import Conflict, Internal, KandevError, QueueFull
 
 _REFUSALS: dict[str, type[KandevError]] = {
     "rejected": Conflict,
     "queue_full": QueueFull,
     "conflict": Conflict,
-    "not_found": NotFound,
-    "claimed": Conflict,
 }
 
 

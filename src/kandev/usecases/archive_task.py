@@ -3,31 +3,27 @@
 Not here: deleting it (`delete_task`).
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from kandev.core.board import Task
-from kandev.core.errors import AgentFault, Conflict
+from kandev.core.errors import Conflict
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding, stop_task
+from kandev.usecases import announce, finding
 from kandev.usecases.context import Context
+from kandev.usecases.live_sessions import end_live_sessions
 
 
-@dataclass(frozen=True)
-class Archived:
-    """The task. `failures`: sentence by session id (the task's, when none could be stopped)."""
-
-    task: Task
-    failures: dict[str, str] = field(default_factory=dict)
-
-
-async def archive_task(ctx: Context, *, id: str) -> Archived:
-    """Marks first, so that nothing starts on it any more; then stops its sessions. Raises NotFound."""
+async def archive_task(ctx: Context, *, id: str) -> Task:
+    """Marks first, so that nothing starts on it any more; then stops its sessions, all of them. Raises
+    NotFound; Conflict (details `{failures}`) when one could not be stopped: archive it again for the rest."""
     task = await _mark(ctx, id, ctx.clock.now())
-    try:
-        stopped = await stop_task.stop_task(ctx, task_id=id, reason="task archived", required=False)
-    except (Conflict, AgentFault) as error:
-        return Archived(task, {id: error.message})
-    return Archived(task, dict(stopped.failures))
+    ended = await end_live_sessions(ctx, task_id=id, reason="task archived")
+    if ended.failures:
+        sentence = next(iter(ended.failures.values())).message
+        raise Conflict(
+            f"The task is archived, but a session of it could not be stopped: {sentence}", ended.details
+        )
+    return task
 
 
 async def unarchive_task(ctx: Context, *, id: str) -> Task:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from kandev.core.board import Repository, Worktree
 from kandev.core.errors import AgentFault, Conflict, NotFound
 from kandev.ports.store import Tx
-from kandev.usecases import announce, delete_session, finding, stop_task
+from kandev.usecases import announce, delete_session, finding
 from kandev.usecases.context import Context
+from kandev.usecases.live_sessions import end_live_sessions
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,11 @@ async def delete_task(ctx: Context, *, id: str) -> Deleted:
     """Raises NotFound; Conflict when a session cannot be ended, or one is started meanwhile: then the task
     is still there."""
     await ctx.store.read(lambda tx: finding.task(tx, id))
-    stopped = await stop_task.stop_task(ctx, task_id=id, reason="task deleted", force=True, required=False)
-    if stopped.failures:
-        sentence = next(iter(stopped.failures.values()))
+    ended = await end_live_sessions(ctx, task_id=id, reason="task deleted", force=True)
+    if ended.failures:
+        sentence = next(iter(ended.failures.values())).message
         raise Conflict(
-            f"The task was not deleted, for a session of it could not be stopped: {sentence}",
-            {"failures": dict(stopped.failures)},
+            f"The task was not deleted, for a session of it could not be stopped: {sentence}", ended.details
         )
     for session_id in await ctx.store.read(lambda tx: [s.id for s in tx.sessions.of_task(id)]):
         try:

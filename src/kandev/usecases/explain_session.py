@@ -7,6 +7,7 @@ from kandev.core.effects import CancelTurn, Owed, Prompt, Start, Teardown, Timer
 from kandev.core.records import SessionRecord
 from kandev.core.session import Launch, Outcome, Phase
 from kandev.core.views import execution_status, waiting_for, wire_state
+from kandev.runtime.actor import Work
 from kandev.runtime.registry import Glance
 from kandev.usecases import finding
 from kandev.usecases.context import Context
@@ -14,8 +15,8 @@ from kandev.usecases.context import Context
 
 async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
     """`{sentence, state, since, phase, execution?, waiting_for?, under_way, queue, parked_reason?, error?,
-    survivors?}`; `under_way` lists what is being done or waited for, with `for_s` (seconds). Raises
-    NotFound."""
+    survivors?}`; `under_way` lists what is being done or waited for, with `for_s` and, for a deadline,
+    `left_s` (seconds). Raises NotFound."""
     record = await ctx.store.read(lambda tx: finding.session(tx, session_id))
     executions = await ctx.store.read(lambda tx: tx.executions.of_session(session_id))
     glance = ctx.sessions.glance(session_id)
@@ -36,7 +37,7 @@ async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
         "launch": value.launch.value,
         "outcome": value.outcome.value,
         "prompt_generation": value.generation,
-        "under_way": [{"what": _named(key), "for_s": round(seconds, 3)} for key, seconds in _shown(glance)],
+        "under_way": [_shown(work) for work in (glance.under_way if glance else ())],
         "queue": {
             "count": len(value.queue),
             "max": ctx.deadlines.queue_max,
@@ -54,8 +55,9 @@ def _seconds_since(then: str, now: str) -> float:
     return (datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds()
 
 
-def _shown(glance: Glance | None) -> list[tuple[Owed | Timer, float]]:
-    return glance.under_way if glance else []
+def _shown(work: Work) -> dict[str, Any]:
+    left = {} if work.left_s is None else {"left_s": round(max(work.left_s, 0.0), 3)}
+    return {"what": _named(work.what), "for_s": round(work.for_s, 3), **left}
 
 
 def _named(key: Owed | Timer) -> str:
@@ -73,8 +75,13 @@ def _sentence(record: SessionRecord, glance: Glance | None) -> str:
         return f"{base} {wait} in the queue."
     if waits:
         return f"{base} {wait} until the session is resumed."
-    oldest = [s for key, s in _shown(glance) if isinstance(key, Start | Prompt | CancelTurn | Teardown)]
-    return f"{base} This has taken {max(oldest):.0f} s." if oldest and max(oldest) >= 1 else base
+    working = glance.under_way if glance else []
+    ages = [w.for_s for w in working if isinstance(w.what, Start | Prompt | CancelTurn | Teardown)]
+    if not ages or max(ages) < 1:
+        return base
+    left = [w.left_s for w in working if isinstance(w.what, Timer) and w.what.kind == "end" and w.left_s]
+    bound = f", and takes {min(left):.0f} s more at most before its process is replaced" if left else ""
+    return f"{base} This has taken {max(ages):.0f} s{bound}."
 
 
 def _doing(record: SessionRecord) -> str:

@@ -9,15 +9,19 @@ from dataclasses import replace
 
 from kandev.core.board import Step, Task
 from kandev.core.errors import Conflict, Invalid
-from kandev.core.session import Outcome
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding, stop_task
+from kandev.usecases import announce, finding
+from kandev.usecases.complete_task import complete_sessions
 from kandev.usecases.context import Context
+from kandev.usecases.live_sessions import Ended
 
 
-async def move_task(ctx: Context, *, id: str, workflow_step_id: str, position: int | None = None) -> Task:
-    """Last in the step without `position`; one that is too high means last. Raises NotFound; Invalid for a
-    step of another workspace; Conflict for an archived task."""
+async def move_task(
+    ctx: Context, *, id: str, workflow_step_id: str, position: int | None = None
+) -> tuple[Task, Ended]:
+    """The task, and what became of its sessions when the step is final. Last in the step without
+    `position`; one that is too high means last. Raises NotFound; Invalid for a step of another workspace;
+    Conflict for an archived task."""
     now = ctx.clock.now()
 
     def change(tx: Tx) -> tuple[Task, Task]:
@@ -42,15 +46,8 @@ async def move_task(ctx: Context, *, id: str, workflow_step_id: str, position: i
         return before, after
 
     before, after = await ctx.store.write(change)
-    if after.state == "COMPLETED" and before.state != "COMPLETED":
-        await stop_task.stop_task(
-            ctx,
-            task_id=id,
-            reason="task completed by user",
-            outcome=Outcome.COMPLETED,
-            required=False,
-        )
-    return after
+    completed = after.state == "COMPLETED" and before.state != "COMPLETED"
+    return after, await complete_sessions(ctx, task_id=id) if completed else Ended()
 
 
 def _state(tx: Tx, task: Task, to: Step) -> str:

@@ -1,55 +1,39 @@
-"""The operator's stop of a task: every live session of it, one at a time; a failed one does not end the
-traversal.
+"""The operator's stop of a task: every live session of it, then REVIEW.
 
 Not here: the coordinator's stop of a child task, which has a contract of its own.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 
-from kandev.core.errors import KandevError, NotFound
-from kandev.core.session import Outcome
+from kandev.core import task as task_rules
+from kandev.core.errors import NotFound
 from kandev.ports.store import Tx
-from kandev.usecases import finding
+from kandev.usecases import announce, finding
 from kandev.usecases.context import Context
-from kandev.usecases.stop_session import DEFAULT_REASON, stop_one
-
-CANDIDATES = frozenset({"CREATED", "STARTING", "RUNNING", "WAITING_FOR_INPUT"})
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """Ids of the sessions that were stopped, and what failed by session id."""
-
-    stopped: tuple[str, ...] = ()
-    failures: dict[str, str] = field(default_factory=dict)
+from kandev.usecases.live_sessions import Ended, end_live_sessions
+from kandev.usecases.stop_session import DEFAULT_REASON
 
 
-async def stop_task(
-    ctx: Context,
-    *,
-    task_id: str,
-    reason: str | None = None,
-    force: bool = False,
-    outcome: Outcome = Outcome.CANCELLED,
-    required: bool = True,
-) -> Stopped:
-    """`required`: raises NotFound "execution not found" when nothing lives. Success when any was stopped;
-    raises the first failure when none was."""
-
-    def candidates(tx: Tx) -> list[str]:
-        finding.task(tx, task_id)
-        return sorted(s.id for s in tx.sessions.of_task(task_id) if s.state in CANDIDATES)
-
-    stopped: list[str] = []
-    failures: dict[str, KandevError] = {}
-    for session_id in await ctx.store.read(candidates):
-        try:
-            if await stop_one(ctx, session_id, reason or DEFAULT_REASON, force=force, outcome=outcome):
-                stopped.append(session_id)
-        except KandevError as fault:
-            failures[session_id] = fault
-    if failures and not stopped:
-        raise next(iter(failures.values()))
-    if required and not stopped:
+async def stop_task(ctx: Context, *, task_id: str, reason: str | None = None, force: bool = False) -> Ended:
+    """Success when any was stopped. Raises NotFound: "task not found", or "execution not found" when nothing
+    lives; the first failure when there were only failures."""
+    ended = await end_live_sessions(ctx, task_id=task_id, reason=reason or DEFAULT_REASON, force=force)
+    if not ended.stopped and ended.failures:
+        raise next(iter(ended.failures.values()))
+    if not ended.stopped:
         raise NotFound("execution not found")
-    return Stopped(tuple(stopped), {s: fault.message for s, fault in failures.items()})
+    await ctx.store.write(lambda tx: _review(ctx, tx, task_id))
+    return ended
+
+
+def _review(ctx: Context, tx: Tx, task_id: str) -> None:
+    before = finding.task(tx, task_id)
+    states = [s.state for s in tx.sessions.of_task(task_id)]
+    after = task_rules.stopped_by_operator(before, states)
+    if after == before:
+        return
+    tx.tasks.update(replace(after, updated_at=ctx.clock.now()))
+    stored = finding.task(tx, task_id)
+    announce.task_updated(tx, stored)
+    if before.state != stored.state:
+        announce.task_state_changed(tx, before, stored)

@@ -7,16 +7,17 @@ from dataclasses import replace
 
 from kandev.core.board import Task
 from kandev.core.errors import Conflict, Invalid
-from kandev.core.session import Outcome
 from kandev.core.task import STATES
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding, stop_task
+from kandev.usecases import announce, finding
+from kandev.usecases.complete_task import complete_sessions
 from kandev.usecases.context import Context
+from kandev.usecases.live_sessions import Ended
 
 
-async def set_task_state(ctx: Context, *, id: str, state: str) -> Task:
-    """COMPLETED finishes the task's sessions. The same state again changes and tells nothing. Raises
-    Invalid for an unknown word, NotFound, Conflict for an archived task."""
+async def set_task_state(ctx: Context, *, id: str, state: str) -> tuple[Task, Ended]:
+    """COMPLETED finishes the task's sessions: the second says what became of them. The same state again
+    changes and tells nothing. Raises Invalid for an unknown word, NotFound, Conflict for an archived task."""
     if state not in STATES:
         raise Invalid(f"The field `state` cannot be {state!r}; it is one of {', '.join(STATES)}.")
     now = ctx.clock.now()
@@ -34,8 +35,4 @@ async def set_task_state(ctx: Context, *, id: str, state: str) -> Task:
         return after
 
     task = await ctx.store.write(change)
-    if state == "COMPLETED":
-        await stop_task.stop_task(
-            ctx, task_id=id, reason="task completed by user", outcome=Outcome.COMPLETED, required=False
-        )
-    return task
+    return task, await complete_sessions(ctx, task_id=id) if state == "COMPLETED" else Ended()

@@ -134,7 +134,7 @@ async def test_an_actor_retires_only_when_nothing_is_under_way() -> None:
     rig.actor.nudge()
     await asyncio.sleep(0.1)
     assert not running.done()
-    kinds = {type(key) for key, _ in rig.actor.under_way()}
+    kinds = {type(work.what) for work in rig.actor.under_way()}
     assert Follow in kinds
     await rig.actor.ask(Stop)
     await running
@@ -146,7 +146,7 @@ async def test_effects_that_are_not_owed_any_more_are_cancelled() -> None:
     rig = Rig()
     running = rig.begin()
     await rig.actor.ask(send("M"))
-    await until(lambda: any(isinstance(k, Follow) for k, _ in rig.actor.under_way()))
+    await until(lambda: any(isinstance(work.what, Follow) for work in rig.actor.under_way()))
     await rig.actor.ask(Stop)
     await rig.over(running)
     # What was under way has cleaned up before the actor is gone.
