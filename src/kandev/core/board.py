@@ -90,6 +90,11 @@ class Task:
     office: bool = False
     version: int = 0
 
+    @property
+    def works_on(self) -> TaskRepository | None:
+        """Its repository; None: a folder of its own."""
+        return self.repositories[0] if self.repositories else None
+
 
 @dataclass(frozen=True)
 class Profile:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kandev.core.board import Profile, Repository, Step, Task, Workflow, Workspace, Worktree
 from kandev.core.records import EntryRecord, SessionRecord, TurnRecord
+from kandev.core.session import Session
 from kandev.core.transcript import Message
 from kandev.core.views import execution_status, wire_state
 
@@ -139,11 +140,16 @@ def session(
         "since": row.since,
         "cancellation_pending": value.cancelling,
         "cancellation_revision": value.cancellations,
-        "queue": {"count": len(value.queue), "max": queue_max, "auto_run": value.parked is None},
+        "queue": queue(value, queue_max),
         "meta": row.meta,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
     }
+
+
+def queue(value: Session, queue_max: int) -> dict[str, Any]:
+    """How many messages wait, how many may, and whether they run by themselves."""
+    return {"count": len(value.queue), "max": queue_max, "auto_run": value.parked is None}
 
 
 def turn_payload(row: TurnRecord) -> dict[str, Any]:

@@ -266,13 +266,9 @@ class _Booking:
         self._announce_execution(before.value, fresh.value)
         waiting = [e.id for e in before.value.queue] != [e.id for e in fresh.value.queue]
         if waiting or before.value.parked != fresh.value.parked:
-            queue = {
-                "count": len(fresh.value.queue),
-                "max": self._stamp.queue_max,
-                "auto_run": fresh.value.parked is None,
-                "parked_reason": fresh.value.parked,
-            }
-            self._notify("message.queue.status_changed", queue)
+            queue = payloads.queue(fresh.value, self._stamp.queue_max)
+            reason = {"parked_reason": fresh.value.parked}
+            self._notify("message.queue.status_changed", {**queue, **reason})
         picture, old = self._picture(fresh), self._picture(before)
         if {**picture, "updated_at": ""} != {**old, "updated_at": ""}:
             self._notify_both("session.updated", {"session": picture})

@@ -183,6 +183,9 @@ class SessionEffects:
             await tell(LaunchFailed(execution, refused.message, refused.stderr))
         except (Unreachable, StoreFault):
             raise
+        except TimeoutError:
+            sentence = f"its worktree was not ready within {self._deadlines.worktree_s:g} s."
+            await tell(LaunchFailed(execution, sentence))
         except KandevError as fault:  # the worktree, the profile: sentences for people
             await tell(LaunchFailed(execution, fault.message))
         else:
@@ -192,7 +195,7 @@ class SessionEffects:
         record, task, profile, repository, known = await self._store.read(self._launch_facts)
         self.cancel_acknowledge_s = profile.cancel_acknowledge_s
         place = known or self._worktrees.place(task, repository)
-        base = task.repositories[0].base_branch if task.repositories else None
+        base = task.works_on.base_branch if task.works_on else None
         async with asyncio.timeout(self._deadlines.worktree_s):
             worktree = await self._worktrees.prepare(place, repository, base)
         if worktree != known:
@@ -225,8 +228,8 @@ class SessionEffects:
             raise AgentFault("its session or task was deleted.")
         if profile is None:
             raise AgentFault("its agent profile was deleted: choose another one.")
-        repository = tx.repositories.get(task.repositories[0].repository_id) if task.repositories else None
-        if task.repositories and repository is None:
+        repository = tx.repositories.get(task.works_on.repository_id) if task.works_on else None
+        if task.works_on and repository is None:
             raise AgentFault("its repository was removed from Kandev.")
         return record, task, profile, repository, tx.tasks.worktree(task.id)
 

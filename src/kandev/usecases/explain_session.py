@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from kandev.core import payloads
 from kandev.core.effects import CancelTurn, Owed, Prompt, Start, Teardown, Timer
 from kandev.core.records import SessionRecord
 from kandev.core.session import Launch, Outcome, Phase
@@ -38,11 +39,7 @@ async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
         "outcome": value.outcome.value,
         "prompt_generation": value.generation,
         "under_way": [_shown(work) for work in (glance.under_way if glance else ())],
-        "queue": {
-            "count": len(value.queue),
-            "max": ctx.deadlines.queue_max,
-            "auto_run": value.parked is None,
-        },
+        "queue": payloads.queue(value, ctx.deadlines.queue_max),
         **({"execution": {"id": value.execution, "status": status}} if status else {}),
         **({"waiting_for": record.waiting_for} if record.waiting_for else {}),
         **({"parked_reason": value.parked} if value.parked else {}),

@@ -122,10 +122,10 @@ async def _prepare(ctx: Context, task_id: str, agent_profile_id: str | None) -> 
     def facts(tx: Tx) -> tuple[Task, Repository | None]:
         task = finding.task_on_board(tx, task_id)
         _profile(tx, task, agent_profile_id)
-        return task, tx.repositories.get(task.repositories[0].repository_id) if task.repositories else None
+        return task, tx.repositories.get(task.works_on.repository_id) if task.works_on else None
 
     task, repository = await ctx.store.read(facts)
-    base = task.repositories[0].base_branch if task.repositories else None
+    base = task.works_on.base_branch if task.works_on else None
     place = ctx.worktrees.place(task, repository)
     worktree = await ctx.worktrees.prepare(place, repository, base)
 
@@ -153,7 +153,7 @@ async def _launched(ctx: Context, session_id: str) -> Launched:
     def read(tx: Tx) -> Launched:
         record = finding.session(tx, session_id)
         task = finding.task(tx, record.task_id)
-        repository = tx.repositories.get(task.repositories[0].repository_id) if task.repositories else None
+        repository = tx.repositories.get(task.works_on.repository_id) if task.works_on else None
         worktree = tx.tasks.worktree(task.id) or ctx.worktrees.place(task, repository)
         execution = record.value.execution if record.value.executions else None
         return Launched(task.id, record.id, wire_state(record.value), execution, worktree.path)

@@ -27,9 +27,7 @@ def queue_payload(tx: Tx, record: SessionRecord, queue_max: int) -> dict[str, An
     parked = record.value.parked
     return {
         "entries": [payloads.entry(row, position) for position, row in enumerate(waiting)],
-        "count": len(waiting),
-        "max": queue_max,
-        "auto_run": parked is None,
+        **payloads.queue(record.value, queue_max),
         **({"parked_reason": parked} if parked else {}),
     }
 
