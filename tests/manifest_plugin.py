@@ -1,4 +1,5 @@
-"""Ties tests to the manifest: reads the marks `proves(…)`, refuses unknown ids, keeps what nobody proves.
+"""Ties tests to the manifest: reads the marks `proves(…)`, refuses ids that are unknown or not built yet,
+keeps what nobody proves.
 
 `tests/house/test_manifest.py` turns `UNPROVEN` into a failure of a full run. Not here: the requirements.
 """
@@ -34,6 +35,17 @@ def unknown_ids(claimed: dict[str, str], requirements: Iterable[Requirement]) ->
     ]
 
 
+def built_meanwhile(claimed: dict[str, str], requirements: Iterable[Requirement]) -> list[str]:
+    """Sentences about ids that are listed as not built yet, and proven all the same."""
+    later = {requirement.id for requirement in requirements if requirement.issue is not None}
+    return [
+        f"{test} proves {name!r}, which tests/requirements_later.py lists as not built yet: "
+        "move it to BUILT in tests/requirements.py, or give the part that is built an id of its own there."
+        for name, test in claimed.items()
+        if name in later
+    ]
+
+
 def unproven(claimed: dict[str, str], requirements: Iterable[Requirement]) -> list[Requirement]:
     """The built requirements that no test claims to prove."""
     return [r for r in requirements if r.issue is None and r.id not in claimed]
@@ -51,6 +63,6 @@ def is_full_run(config: pytest.Config) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Check the marks of what was collected; runs before any test."""
     claimed = proven_ids(items)
-    if sentences := unknown_ids(claimed, REQUIREMENTS):
+    if sentences := [*unknown_ids(claimed, REQUIREMENTS), *built_meanwhile(claimed, REQUIREMENTS)]:
         raise pytest.UsageError("\n".join(sentences))
     config.stash[UNPROVEN] = unproven(claimed, REQUIREMENTS) if is_full_run(config) else None

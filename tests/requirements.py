@@ -1,8 +1,9 @@
 """The manifest: every behaviour that Kandev promises, with an id and the place that demands it.
 
 A test names the ids it proves with `@pytest.mark.proves("CANCEL-no-active-turn", …)`. `tests/manifest_plugin.py`
-fails a full run in which a built requirement has no test, and any run in which a test names an unknown id.
-What is promised but not built yet stands in `tests/requirements_later.py` with the number of the step that builds it.
+fails a full run in which a built requirement has no test, and any run in which a test names an id that is unknown
+or not built yet. What is promised but not built yet stands in `tests/requirements_later.py` with the number of the
+step that builds it.
 
 Not here: how a requirement is proven. Sources: "cancel" is the document on cancelling a turn, "contract" the
 list of commands, actions and endpoints, "turn control" the rules of the session.
@@ -117,6 +118,24 @@ INV-8: No phase that waits for an agent outlives its deadline; when all is quiet
 INV-9: When all is quiet no session is promptable, unparked and has an entry.
 INV-10: When an execution is over no process with its mark lives.
 """,
+    "turn control: stop a session": """
+STOP-running: A running session is CANCELLED and told so, its task is in REVIEW, then its process ends.
+STOP-waiting: A waiting session whose process lives is CANCELLED, and its process ends.
+STOP-nothing-runs: No process and nothing that would start one: NOT_FOUND, nothing changes, also the second time.
+STOP-retry: Between a refused prompt and its retry the session is CANCELLED, and the retry never comes.
+STOP-before-end: A turn's end that waits behind the stop is history: no drain.
+STOP-over-cancel: A stop during the cancel of a deaf agent is answered at once; CANCELLED wins.
+STOP-claimed: A claimed entry returns to its place unless the agent had taken it; then it was delivered.
+STOP-death: A process that dies between commit and teardown is no failure: no FAILED, no retry.
+STOP-latecomer: A session that is launched after the task's sessions were listed escapes the task's stop.
+STOP-starting: A launch under way is rolled back when it comes back, and nothing is left.
+STOP-caller-gone: The teardown is completed although the caller went away after the answer.
+STOP-hanging-teardown: A teardown that hangs delays no answer; processes that are left are named.
+""",
+    "turn control: race matrix": """
+RACE-I18: After a person's cancel a new message runs at once, the parked follow.
+RACE-I19: The turn fails while entries wait: they are parked with the reason, not burnt one by one.
+""",
     "turn control: agentctl's fences": """
 CTL-fence-epoch: A request with a lower epoch than the highest seen is refused.
 CTL-fence-duplicate: A known dispatch id gets its first answer again, duplicate:true, before any other check.
@@ -145,6 +164,7 @@ CTL-one-suite: The simulated and the real agentctl pass one contract suite.
 CTL-process-exited: The end of a process is reported with exit code and the tail of stderr.
 CTL-orphan: agentctl without a backend ends idle agents and then itself; a running turn goes on.
 SURVIVE-backend-kill: After kill -9 of the backend the next one adopts its agents; nothing is lost or doubled.
+SURVIVE-escapees: Children that left their group and parent are found and ended.
 CTL-auto-approve: auto_approve is decided in agentctl by option kind, allow_once before allow_always.
 ACP-initialize: initialize is sent first; an answer may lack fields.
 ACP-authenticate: A demand for authentication is told in the agent's own words.
@@ -175,6 +195,7 @@ CLI-find-backend: Clients find the backend by --url, KANDEV_URL, then the home's
 CLI-one-backend: One backend per home; a killed process leaves the lock free.
 CLI-sigterm: SIGTERM ends the backend; idle agents end with it; running turns go on and one line says so.
 CLI-stop-agents: --stop-agents ends running agents too.
+CLI-second-interrupt: A second Ctrl-C ends running agents too.
 CLI-agent-environment: An agent inherits the named variables and its profile's, nothing of the backend's secrets.
 CLI-settings-order: Command line, then environment, then config.toml, then defaults.
 CLI-wrong-setting: A wrong setting stops the start with one sentence that names the key and the fix.

@@ -184,7 +184,7 @@ def test_further_host_names_are_given_with_commas(tmp_path: Path) -> None:
 def test_the_wait_for_an_end_is_longer_than_the_steps_of_it(tmp_path: Path) -> None:
     derived = config.read({"home": str(tmp_path)}, {"KANDEV_TEARDOWN_TERM_S": "20"})
     assert derived.deadlines.teardown_s > 20
-    with pytest.raises(BadSetting, match="KANDEV_TEARDOWN_S must be more than the 4.5 s"):
+    with pytest.raises(BadSetting, match=r"KANDEV_TEARDOWN_S must be more than the 4\.5 s"):
         config.read({"home": str(tmp_path)}, {"KANDEV_TEARDOWN_S": "3"})
 
 

@@ -160,6 +160,12 @@ def cancelling(by: Any = "person") -> Story:
     return running()(message("D", by))(Cancel("c"))
 
 
+def parked(by: Any = "person") -> Story:
+    """That turn has ended: D waits, parked by a person's cancel."""
+    s = cancelling(by)
+    return s(Ended(s.ref, "cancelled"))
+
+
 def waiting() -> Story:
     """The first turn is over, the agent is up."""
     s = running()

@@ -45,6 +45,7 @@ from tests.core.story import (
     dispatching,
     frame,
     message,
+    parked,
     permission,
     refused_once,
     running,
@@ -176,10 +177,8 @@ def test_our_intent_decides_that_a_turn_was_cancelled(reason: str, error: str | 
 
 @pytest.mark.proves("TURN-parked")
 def test_what_waits_is_parked_after_a_persons_cancel() -> None:
-    s = cancelling("peer")
-    s(Ended(s.ref))
+    s = parked("peer")
     assert s.queued == ("D",) and s.s.parked == "cancelled by a person" and not s.s.turn
-    assert not views.needs_actor(s.s) or s.s.launch is Launch.READY
 
 
 def test_parking_lasts_only_while_entries_wait() -> None:

@@ -21,22 +21,20 @@ from kandev.core.inputs import (
 )
 from kandev.core.session import Entry, Launch, Outcome
 from tests.core.story import (
+    OWN,
     Story,
     asleep,
+    busy_by_itself,
+    cancelling,
     dispatching,
     message,
+    parked,
     refused_once,
     running,
     starting,
     up,
     waiting,
 )
-
-
-def parked() -> Story:
-    """D waits, parked by a person's cancel."""
-    s = cancelling("peer")
-    return s(Ended(s.ref, "cancelled"))
 
 
 def test_a_message_to_a_created_session_starts_it() -> None:
@@ -78,13 +76,13 @@ def test_the_sender_hears_queued_when_acceptance_takes_too_long_and_delivery_goe
 
 
 def test_a_peers_message_joins_a_parked_queue() -> None:
-    s = parked()(message("A", "peer"))
+    s = parked("peer")(message("A", "peer"))
     assert s.said["A"] == "queued" and s.queued == ("D", "A") and not s.s.turn and s.s.parked
 
 
 @pytest.mark.proves("MESSAGE-unparks")
 def test_a_persons_message_to_a_parked_queue_runs_at_once_and_the_rest_follows() -> None:
-    s = parked()(message("Z", "peer"))(message("H"))
+    s = parked("peer")(message("Z", "peer"))(message("H"))
     assert s.saying == ("H",) and s.queued == ("D", "Z") and not s.s.parked
     assert s(Taken(s.ref)).said["H"] == "sent"
     s(Ended(s.ref))
@@ -142,7 +140,7 @@ def test_the_limit_never_keeps_an_entry_from_coming_back() -> None:
 
 
 def test_a_full_parked_queue_still_hears_a_person() -> None:
-    s = parked()(message("H", limit=1))
+    s = parked("peer")(message("H", limit=1))
     assert s.saying == ("H",)
 
 
@@ -167,7 +165,7 @@ def test_an_entry_can_be_removed_while_it_waits_and_not_once_it_is_claimed() -> 
 
 
 def test_parking_ends_with_the_last_entry_that_is_removed() -> None:
-    s = parked()(Remove("r", "D"))
+    s = parked("peer")(Remove("r", "D"))
     assert s.s.parked is None
     s(message("A", "peer"))
     assert s.saying == ("A",)
@@ -268,7 +266,7 @@ def test_a_failed_turn_or_a_lost_process_gives_nothing_twice() -> None:
 def test_a_message_during_an_own_turn_waits_for_its_end() -> None:
     s = busy_by_itself()(message("A"))
     assert s.said["A"] == "queued" and s.wire == "RUNNING"
-    s(Ended(own, "idle"))
+    s(Ended(OWN, "idle"))
     assert s.saying == ("A",) and s.ref.generation == 2
 
 

@@ -44,10 +44,10 @@ from tests.core.story import (
     Story,
     asleep,
     busy_by_itself,
-    cancelling,
     dispatching,
     frame,
     message,
+    parked,
     permission,
     running,
     starting,
@@ -224,8 +224,7 @@ def test_a_late_end_of_an_earlier_turn_does_not_touch_the_present_one() -> None:
 
 @pytest.mark.proves("RACE-I18")
 def test_after_a_cancel_a_new_message_runs_at_once_and_the_parked_follow_at_its_end() -> None:
-    s = cancelling()
-    s(Ended(s.ref))(message("H"))
+    s = parked()(message("H"))
     assert s.saying == ("H",) and s.queued == ("D",)
     s(Taken(s.ref))(Ended(s.ref))
     assert s.saying == ("D",)

@@ -39,10 +39,10 @@ from tests.core.sidecar import CHUNK
 from tests.core.story import (
     Story,
     asleep,
-    cancelling,
     dispatching,
     frame,
     message,
+    parked,
     permission,
     refused_and_asleep,
     running,
@@ -210,8 +210,7 @@ def test_the_output_of_a_stopped_turn_is_not_shown_after_a_resume() -> None:
 
 
 def test_a_resume_releases_nothing_that_is_parked_and_says_how_many_wait() -> None:
-    s = cancelling()
-    s(Ended(s.ref))(Stop("x"))(Gone("s.1"))(Resume("r"))
+    s = parked()(Stop("x"))(Gone("s.1"))(Resume("r"))
     assert s.replies["r"].details == {"queued": 1} and s.s.parked
     s(up("s.2"))
     assert not s.s.turn and s.wire == "WAITING_FOR_INPUT"

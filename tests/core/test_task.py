@@ -45,6 +45,20 @@ def test_a_failed_launch_puts_the_card_back_with_the_error_on_it(before: str) ->
     assert (task.state, task.error, task.state_before) == (before, "no such file", None)
 
 
+@pytest.mark.parametrize("before", ["TODO", "BLOCKED", "SCHEDULING", "IN_PROGRESS", "FAILED"])
+def test_the_operators_stop_puts_a_card_in_review_that_is_neither_final_nor_put_away(before: str) -> None:
+    stopped = rules.stopped_by_operator(card(before, state_before="TODO"), ["CANCELLED", "FAILED"])
+    assert (stopped.state, stopped.state_before) == ("REVIEW", None)
+    assert rules.stopped_by_operator(card(before), ["CANCELLED", "RUNNING"]) == card(before), "one works"
+    for kept in (
+        card("COMPLETED"),
+        card("CANCELLED"),
+        card(before, archived_at="then"),
+        card(before, office=True),
+    ):
+        assert rules.stopped_by_operator(kept, ["CANCELLED"]) == kept
+
+
 def test_a_launch_with_nothing_to_say_puts_the_card_back_without_an_error() -> None:
     task = rules.launch_over(rules.launching(card("REVIEW")), ["WAITING_FOR_INPUT"], None)
     assert (task.state, task.error) == ("REVIEW", None)

@@ -5,6 +5,7 @@ Not here: starting a Kandev and talking to it (`kandev`), running its command li
 
 import asyncio
 import os
+import signal
 import subprocess
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -98,6 +99,15 @@ def marked(session_id: str) -> list[int]:
                 if words.get("KANDEV_EXECUTION", "").startswith(session_id):
                     found.append(int(name))
     return found
+
+
+async def kill_everything(kandev: Kandev, session_id: str) -> None:
+    """`kill -9` of the backend, of agentctl and of the session's agent, in this order."""
+    (agent,), agentctl = marked(session_id), kandev.agentctl_pid()
+    await kandev.kill()
+    for pid in (agentctl, agent):
+        os.kill(pid, signal.SIGKILL)
+    await until_true(lambda: not (alive(agentctl) or alive(agent)), "both are gone")
 
 
 def environment_of(pid: int) -> dict[str, str]:

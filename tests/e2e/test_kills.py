@@ -5,8 +5,18 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from tests.e2e.kandev import Events, Kandev
-from tests.e2e.scenes import add, agent_spoke, get, marked, profile, said, turns_over, until_true
+from tests.e2e.kandev import CallFailed, Events, Kandev
+from tests.e2e.scenes import (
+    add,
+    agent_spoke,
+    get,
+    kill_everything,
+    marked,
+    profile,
+    said,
+    turns_over,
+    until_true,
+)
 
 pytestmark = pytest.mark.proves("SURVIVE-backend-kill")
 
@@ -65,6 +75,27 @@ async def test_a_cancel_that_was_under_way_at_a_kill_is_carried_out(kandev: Kand
         assert (session["state"], session["cancellation_pending"]) == ("WAITING_FOR_INPUT", False)
         assert session["parked_reason"] == "cancelled by a person"
     assert await said(kandev, session_id) == ["hello"]
+
+
+@pytest.mark.proves("TURN-row-without-execution")
+async def test_a_cancel_right_after_everything_was_killed_hears_that_nothing_runs(kandev: Kandev) -> None:
+    task_id, session_id = await kandev.session("say hello\nsleep 600")
+    async with kandev.watching(session_id) as events:
+        await agent_spoke(events)
+        await add(kandev, task_id, session_id, "say queued")
+    await kill_everything(kandev, session_id)
+    await kandev.start()
+    with pytest.raises(CallFailed) as refused:
+        await kandev.call("agent.cancel", {"session_id": session_id})
+    assert (refused.value.code, refused.value.message) == ("CONFLICT", "agent not running")
+    async with kandev.watching(session_id) as events:
+        assert (await turns_over(events))["cause"] == "process"
+        await events.state("WAITING_FOR_INPUT")
+        session = await get(kandev, session_id)
+        assert (session["cancellation_pending"], session["queue"]["count"]) == (False, 1)
+        assert session["parked_reason"] != "cancelled by a person"
+    lines = [m["content"] for m in await kandev.messages(session_id) if m["author_type"] == "system"]
+    assert not [line for line in lines if "cancelled" in line], lines
 
 
 async def test_a_stop_whose_teardown_was_under_way_at_a_kill_is_finished(kandev: Kandev) -> None:

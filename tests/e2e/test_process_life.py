@@ -15,6 +15,7 @@ from tests.e2e.scenes import (
     agent_spoke,
     alive,
     get,
+    kill_everything,
     marked,
     nth,
     said,
@@ -150,11 +151,7 @@ async def test_when_everything_was_killed_the_turn_is_settled_and_the_next_messa
     task_id, session_id = await kandev.session("say hello\nsleep 600")
     async with kandev.watching(session_id) as events:
         await agent_spoke(events)
-    (agent,) = marked(session_id)
-    await kandev.kill()
-    for pid in (kandev.agentctl_pid(), agent):
-        os.kill(pid, signal.SIGKILL)
-    await until_true(lambda: not alive(agent), "the agent is gone")
+    await kill_everything(kandev, session_id)
     await kandev.start()
     async with kandev.watching(session_id) as events:
         await turns_over(events)

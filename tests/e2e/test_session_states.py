@@ -34,6 +34,7 @@ async def test_a_launch_with_a_prompt_goes_straight_to_work_and_the_task_with_it
             await turns_over(events)
             await events.state("WAITING_FOR_INPUT")
             await desk.until("task.state_changed", lambda p: p["new_state"] == "REVIEW")
+            await desk.state("WAITING_FOR_INPUT")
             assert states(events) == [
                 ("CREATED", "STARTING"),
                 ("STARTING", "RUNNING"),
@@ -70,6 +71,25 @@ async def test_the_same_state_again_tells_nothing(house: Kandev) -> None:
         await house.call("task.update", {"id": task_id, "title": "A mark behind it"})
         await desk.until("task.updated", lambda p: p["task"]["title"] == "A mark behind it")
         assert task_states(desk, task_id) == [("TODO", "BLOCKED"), ("BLOCKED", "TODO")]
+
+
+@pytest.mark.proves("STATE-same-is-silent", "STATE-one-event", "STOP-nothing-runs")
+async def test_a_second_stop_finds_nothing_and_tells_nothing(house: Kandev) -> None:
+    _, session_id = await house.session("say hello\nsleep 600")
+    async with house.watching(session_id) as events:
+        await agent_spoke(events)
+        await house.call("session.stop", {"session_id": session_id})
+        with pytest.raises(CallFailed) as again:
+            await house.call("session.stop", {"session_id": session_id})
+        assert (again.value.code, again.value.message) == ("NOT_FOUND", "execution not found")
+        await events.until("session.updated", lambda p: "execution" not in p["session"])
+        await house.call("session.rename", {"session_id": session_id, "name": "A mark behind it"})
+        await events.until("session.updated", lambda p: p["session"]["name"] == "A mark behind it")
+        assert states(events) == [
+            ("CREATED", "STARTING"),
+            ("STARTING", "RUNNING"),
+            ("RUNNING", "CANCELLED"),
+        ]
 
 
 @pytest.mark.proves("STATE-terminal", "MESSAGE-terminal-conflict", "INV-5", "INV-6")

@@ -106,12 +106,13 @@ class SimAgentctl:
 
     async def start(self, spec: LaunchSpec) -> Up:
         if (launch := self._launches.get(spec.execution)) is None:
-            if spec.execution in self.tombstones:
-                raise LaunchRefused(f"The execution {spec.execution!r} was deleted.")
             launch = self._launches[spec.execution] = self.run(self._launch(spec))
         return await asyncio.shield(launch)
 
     async def _launch(self, spec: LaunchSpec) -> Up:
+        # Here, not where it is asked for: it may be deleted before the launch has its first turn of the loop.
+        if spec.execution in self.tombstones:
+            raise LaunchRefused(f"The execution {spec.execution!r} was deleted.")
         self._journals += 1
         one = SimExecution(spec, f"journal-{self._journals}", self.settings)
         self.configure(one)

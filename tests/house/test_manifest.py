@@ -1,4 +1,4 @@
-"""The manifest is complete: every built promise has a test, and no test claims an unknown one."""
+"""The manifest is complete: every built promise has a test, and no test claims an unknown or later one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.manifest_plugin import UNPROVEN, unknown_ids, unproven
+from tests.manifest_plugin import UNPROVEN, built_meanwhile, unknown_ids, unproven
 from tests.requirements import REQUIREMENTS, Requirement
 
 
@@ -32,6 +32,13 @@ def test_an_unknown_id_is_named_with_the_test_that_claims_it() -> None:
     known = [Requirement("A-1", "here", "It works.")]
     sentences = unknown_ids({"A-1": "test_a", "A-2": "test_b"}, known)
     assert sentences == ["test_b claims to prove 'A-2', which the manifest does not know."]
+
+
+def test_a_test_of_what_is_listed_as_not_built_yet_says_that_it_has_to_move() -> None:
+    manifest = [Requirement("A-1", "here", "It works."), Requirement("A-2", "here", "It will work.", issue=9)]
+    [sentence] = built_meanwhile({"A-1": "test_a", "A-2": "test_b"}, manifest)
+    assert sentence.startswith("test_b proves 'A-2', which tests/requirements_later.py lists as not built")
+    assert "move it to BUILT in tests/requirements.py" in sentence
 
 
 def test_only_a_built_requirement_without_a_test_is_unproven() -> None:

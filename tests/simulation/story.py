@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -130,6 +131,11 @@ class Story:
             (session,),
         )
         return [content for (content,) in rows]
+
+    def moves(self, session: str) -> list[tuple[str, str]]:
+        """Every change of the session's state that was told, in order."""
+        told = [json.loads(payload) for payload in self.told(session, "session.state_changed")]
+        return [(payload["old_state"], payload["new_state"]) for payload in told]
 
     def told(self, session: str, action: str) -> list[str]:
         """Payloads of the session's notifications, as JSON text."""

@@ -18,7 +18,7 @@ async def cancelled(story: Story, session: str) -> cancel_turn.Cancelled:
     return await story.ask(cancel_turn.cancel_turn(story.ctx, session_id=session))
 
 
-@pytest.mark.proves("INV-3", "INV-4")
+@pytest.mark.proves("INV-3")
 @in_every_order
 async def test_i13_the_end_of_an_earlier_turn_does_not_touch_the_present_one(story: Story) -> None:
     session = await story.launched("sleep 300")
@@ -45,7 +45,7 @@ async def test_i13_the_end_of_an_earlier_turn_does_not_touch_the_present_one(sto
     await story.calm()
 
 
-@pytest.mark.proves("TURN-parked", "MESSAGE-unparks", "TURN-next-prompt", "TURN-task-review")
+@pytest.mark.proves("RACE-I18", "TURN-parked", "MESSAGE-unparks", "TURN-next-prompt", "TURN-task-review")
 @in_every_order
 async def test_i18_a_new_message_runs_at_once_and_the_parked_ones_follow_it(story: Story) -> None:
     session = await story.launched("sleep 300")
@@ -63,7 +63,7 @@ async def test_i18_a_new_message_runs_at_once_and_the_parked_ones_follow_it(stor
     assert story.world.everything[0].spec.execution == story.value(session).execution
 
 
-@pytest.mark.proves("MESSAGE-failed-turn-parks")
+@pytest.mark.proves("RACE-I19", "MESSAGE-failed-turn-parks")
 @in_every_order
 async def test_i19_messages_are_not_burnt_when_a_turn_fails(story: Story) -> None:
     session = await story.launched("sleep 10\nfail -32000 overloaded")

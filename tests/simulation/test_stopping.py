@@ -26,14 +26,18 @@ async def cannot_stop(story: Story, session: str) -> None:
     assert story.everything() == before
 
 
-@pytest.mark.proves("INV-6", "INV-7", "INV-10", "STATE-one-event", "ACT-session.stop")
+@pytest.mark.proves("STOP-running", "STOP-nothing-runs", "INV-6", "INV-7", "STATE-one-event")
 @in_every_order
 async def test_s1_a_running_session_is_cancelled_before_its_process_is_touched(story: Story) -> None:
     session = await story.launched("sleep 300")
     end = story.faults.gate("end", "before")
     await stopping(story, session)
     assert story.state(session) == "CANCELLED"
-    assert '"new_state":"CANCELLED"' in story.told(session, "session.state_changed")[-1]
+    assert story.moves(session) == [
+        ("CREATED", "STARTING"),
+        ("STARTING", "RUNNING"),
+        ("RUNNING", "CANCELLED"),
+    ]
     assert story.task_state() == "REVIEW"
     assert story.world.living(session)
     end.open()
@@ -42,7 +46,7 @@ async def test_s1_a_running_session_is_cancelled_before_its_process_is_touched(s
     await story.calm()
 
 
-@pytest.mark.proves("INV-10")
+@pytest.mark.proves("STOP-waiting")
 @in_every_order
 async def test_s2_a_waiting_session_whose_process_lives_is_cancelled(story: Story) -> None:
     session = await story.launched()
@@ -52,7 +56,7 @@ async def test_s2_a_waiting_session_whose_process_lives_is_cancelled(story: Stor
     assert not story.world.living()
 
 
-@pytest.mark.proves("INV-7")
+@pytest.mark.proves("STOP-nothing-runs", "INV-7")
 @in_every_order
 async def test_s3_a_session_that_was_never_started_or_has_no_process_is_not_running(story: Story) -> None:
     prepared = await launch_session.launch_session(story.ctx, task_id="t2", intent="prepare")
@@ -63,7 +67,7 @@ async def test_s3_a_session_that_was_never_started_or_has_no_process_is_not_runn
     await story.calm()
 
 
-@pytest.mark.proves("INV-5")
+@pytest.mark.proves("STOP-retry", "INV-5")
 @in_every_order
 async def test_s3b_a_session_between_a_refused_prompt_and_its_retry_is_stopped(story: Story) -> None:
     session = await story.launched()
@@ -82,7 +86,7 @@ async def test_s3b_a_session_between_a_refused_prompt_and_its_retry_is_stopped(s
     await story.calm()
 
 
-@pytest.mark.proves("INV-3", "INV-5")
+@pytest.mark.proves("STOP-before-end", "INV-3", "INV-5")
 @in_every_order
 async def test_s5_an_end_that_waits_behind_the_stop_drains_nothing(story: Story) -> None:
     session = await story.launched("sleep 300")
@@ -101,7 +105,7 @@ async def test_s5_an_end_that_waits_behind_the_stop_drains_nothing(story: Story)
     await story.calm()
 
 
-@pytest.mark.proves("TURN-stop-meanwhile", "INV-8")
+@pytest.mark.proves("STOP-over-cancel", "TURN-stop-meanwhile", "INV-8")
 @in_every_order
 async def test_s7_a_stop_wins_over_the_cancel_of_a_deaf_agent_and_is_answered_at_once(story: Story) -> None:
     session = await story.launched("deaf 300")
@@ -116,7 +120,7 @@ async def test_s7_a_stop_wins_over_the_cancel_of_a_deaf_agent_and_is_answered_at
     await story.calm()
 
 
-@pytest.mark.proves("INV-2", "INV-5")
+@pytest.mark.proves("STOP-claimed", "INV-2", "INV-5")
 @in_every_order
 async def test_s8_a_claimed_message_whose_hand_over_had_not_begun_returns_to_its_place(story: Story) -> None:
     session = await story.launched()
@@ -133,7 +137,7 @@ async def test_s8_a_claimed_message_whose_hand_over_had_not_begun_returns_to_its
     assert story.handed() == ["m1"]
 
 
-@pytest.mark.proves("INV-2")
+@pytest.mark.proves("STOP-claimed", "INV-2")
 @in_every_order
 async def test_s8_a_message_that_the_agent_had_taken_was_delivered_to_the_stopped_turn(story: Story) -> None:
     session = await story.launched()
@@ -146,7 +150,7 @@ async def test_s8_a_message_that_the_agent_had_taken_was_delivered_to_the_stoppe
     await story.calm()
 
 
-@pytest.mark.proves("INV-6", "STATE-terminal")
+@pytest.mark.proves("STOP-death", "INV-6", "STATE-terminal")
 @in_every_order
 async def test_s9_a_process_that_dies_between_the_commit_and_the_teardown_is_no_failure(story: Story) -> None:
     session = await story.launched("sleep 300")
@@ -161,6 +165,7 @@ async def test_s9_a_process_that_dies_between_the_commit_and_the_teardown_is_no_
     assert (story.state(session), story.value(session).executions) == ("CANCELLED", 1)
 
 
+@pytest.mark.proves("STOP-latecomer")
 @in_every_order
 async def test_s10_a_session_that_is_launched_after_the_list_was_read_escapes(story: Story) -> None:
     """The documented boundary of the first version."""
@@ -178,7 +183,7 @@ async def test_s10_a_session_that_is_launched_after_the_list_was_read_escapes(st
     assert story.task_state() == "REVIEW"
 
 
-@pytest.mark.proves("INV-10", "INV-5")
+@pytest.mark.proves("STOP-starting", "INV-5")
 @in_every_order
 async def test_s10b_a_launch_under_way_is_rolled_back_when_it_comes_back(story: Story) -> None:
     story.world.launch_s = 30
@@ -197,7 +202,7 @@ async def test_s10b_a_launch_under_way_is_rolled_back_when_it_comes_back(story: 
     await story.until(lambda: story.value(session).turn is None)
 
 
-@pytest.mark.proves("INV-6", "TURN-caller-gone")
+@pytest.mark.proves("STOP-caller-gone", "INV-6")
 @in_every_order
 async def test_s11_the_teardown_completes_although_the_caller_went_away(story: Story) -> None:
     session = await story.launched("deaf 300")
@@ -211,7 +216,7 @@ async def test_s11_the_teardown_completes_although_the_caller_went_away(story: S
     assert not story.world.living()
 
 
-@pytest.mark.proves("INV-8")
+@pytest.mark.proves("STOP-hanging-teardown", "INV-8")
 @in_every_order
 async def test_s13_a_teardown_that_hangs_delays_no_answer_and_leftovers_are_named(story: Story) -> None:
     story.world.end_s, story.world.survivors = 7, ("4711 sleeper",)

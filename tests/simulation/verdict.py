@@ -51,7 +51,7 @@ def _drained(rig: Rig, id: str, value: Session) -> None:
 def _only_follows(rig: Rig, id: str) -> None:
     assert rig.backend is not None
     glance = rig.backend.sessions.glance(id)
-    keys = [key for key, _ in glance.under_way] if glance else []
+    keys = [work.what for work in glance.under_way] if glance else []
     rig.watch.holds(all(isinstance(k, Follow) for k in keys), "nothing is left", f"{id} does {keys}")
     absent = glance is not None and glance.record.value.launch is Launch.ABSENT
     rig.watch.holds(not absent, "nothing is left", f"{id} has an actor and no process")

@@ -15,7 +15,7 @@ from kandev.core import inputs
 from kandev.core.session import Answer, TurnRef
 from kandev.core.transcript import Text
 from kandev.core.views import turn_id
-from kandev.ports.execution import CancelRefused, Down, LaunchRefused, LaunchSpec, Prompted, Unreachable, Up
+from kandev.ports.execution import CancelRefused, Down, LaunchSpec, Prompted, Unreachable, Up
 from tests.fakes.agentctl import SimAgentctl, SimAgents
 from tests.fakes.simulated_execution import SimExecution
 from tests.simulation.faults import Faults
@@ -69,11 +69,6 @@ class World(SimAgentctl):
     def run(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         with self.domain.entered():
             return super().run(work)
-
-    async def _launch(self, spec: LaunchSpec) -> Up:
-        if spec.execution in self.tombstones:  # deleted between its request and its first step
-            raise LaunchRefused(f"The execution {spec.execution!r} was deleted.")
-        return await super()._launch(spec)
 
     def living(self, session_id: str | None = None) -> list[SimExecution]:
         """Processes that live."""

@@ -29,6 +29,16 @@ async def test_a_start_that_was_overtaken_by_its_end_is_refused(world: World) ->
 
 
 @pytest.mark.proves("CTL-fence-instance-id")
+async def test_an_end_beside_a_start_leaves_no_process_whichever_comes_first(world: World) -> None:
+    await start(world, "other")
+    end = world.agents.end("e1", force=False, deadline=SOON)
+    refused, _ = await asyncio.gather(start(world), end, return_exceptions=True)
+    assert isinstance(refused, LaunchRefused)
+    running = await world.agents.known(SOON)
+    assert [one.execution for one in running if one.state in ("starting", "ready")] == ["other"]
+
+
+@pytest.mark.proves("CTL-fence-instance-id")
 async def test_a_forgotten_execution_does_not_start_again(world: World) -> None:
     await start(world)
     await world.agents.forget("e1", SOON)

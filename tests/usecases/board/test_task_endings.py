@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kandev.core.effects import Reply
-from kandev.core.errors import StoreFault
-from kandev.core.inputs import Ask
 from kandev.usecases.first_start import add_found_profiles, first_start
 from tests.gateway.house import MOCK, House, Socket, dial, serving
 
@@ -120,7 +116,6 @@ async def test_messages_are_paged_oldest_first(house: House) -> None:
     await house.refused("message.list", "VALIDATION_ERROR", session_id=session_id, limit=0)
 
 
-@pytest.mark.proves("ACT-permission.respond")
 @pytest.mark.parametrize(
     "answer", [{}, {"option_id": "a", "rejected": True}, {"cancelled": True, "rejected": True}]
 )
@@ -141,24 +136,29 @@ async def test_the_operator_stops_a_task(house: House) -> None:
 
 
 @pytest.mark.proves("ACT-orchestrator.stop")
-async def test_a_stop_that_one_session_resists_is_a_success_with_the_failure_beside_it(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task, first = await house.started("sleep 30")
-    second = (await house.ok("session.launch", task_id=task["id"], prompt="sleep 30"))["session_id"]
-    asked = house.ctx.sessions.ask
+async def test_the_operators_stop_puts_an_idle_task_in_review(house: House) -> None:
+    task, session_id = await idle(house)
+    assert (await house.ok("task.get", id=task["id"]))["state"] == "TODO"
+    assert (await house.ok("orchestrator.stop", task_id=task["id"]))["stopped"] == [session_id]
+    assert (await house.ok("task.get", id=task["id"]))["state"] == "REVIEW"
+    assert house.heard.actions().count("task.state_changed") == 3, "SCHEDULING, TODO, REVIEW"
 
-    async def busy_once(session_id: str, make: Callable[[str], Ask]) -> Reply:
-        if session_id == first:
-            raise StoreFault("The database is busy.")
-        return await asked(session_id, make)
 
-    monkeypatch.setattr(house.ctx.sessions, "ask", busy_once)
-    assert await house.ok("orchestrator.stop", task_id=task["id"]) == {
-        "success": True,
-        "stopped": [second],
-        "details": {"failures": {first: "The database is busy."}},
-    }
+@pytest.mark.proves("ACT-orchestrator.stop")
+async def test_the_operators_stop_leaves_a_final_task_as_it_is(house: House) -> None:
+    task, session_id = await idle(house)
+    await house.ok("task.state", id=task["id"], state="CANCELLED")
+    assert (await house.ok("orchestrator.stop", task_id=task["id"]))["stopped"] == [session_id]
+    assert (await house.ok("task.get", id=task["id"]))["state"] == "CANCELLED"
+
+
+async def idle(house: House) -> tuple[dict[str, object], str]:
+    """A task whose agent was launched with nothing to say, and is up."""
+    profile = await house.ok("agent.profile.create", name="Mock", command=list(MOCK))
+    task = await house.task(agent_profile_id=profile["id"])
+    session_id = (await house.ok("session.launch", task_id=task["id"]))["session_id"]
+    await house.until(session_id, "WAITING_FOR_INPUT")
+    return task, session_id
 
 
 @pytest.mark.proves("ACT-task.archive")
