@@ -298,9 +298,9 @@ def _database_url(given: _Given) -> str:
     scheme = url.partition(":")[0].lower()
     if scheme.startswith("postgres"):
         raise BadSetting(
-            f"{given.name}: PostgreSQL is not built yet; leave it out or name a sqlite:/// file."
+            f"{given.name}: PostgreSQL is not built yet; leave it out or name a file, sqlite:////folder/kandev.db."
         )
-    if scheme != "sqlite" or not url.startswith("sqlite:///") or url == "sqlite:///":
+    if scheme != "sqlite" or not url.startswith("sqlite:////") or url.endswith("/"):
         raise BadSetting(
             f"{given.name} must look like sqlite:////folder/kandev.db, not {_without_secret(url)}."
         )

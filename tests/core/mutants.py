@@ -180,8 +180,8 @@ MUTANTS = (
     Mutant(
         "a stop overwrites what is over",
         "asks",
-        "if s.outcome is not Outcome.OPEN or not stirs:",
-        "if not stirs:",
+        "if s.outcome is not Outcome.OPEN or not (stirs or given.idle_too):",
+        "if not (stirs or given.idle_too):",
     ),
     Mutant("a stop parks", "asks", "if given.outcome is Outcome.COMPLETED and s.queue:", "if s.queue:"),
     Mutant("a resume starts beside the old process", "asks", "if s.launch is Launch.LOST:", "if False:"),

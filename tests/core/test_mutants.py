@@ -21,7 +21,8 @@ def _cases(test: Callable[..., None]) -> Iterator[Callable[[], None]]:
         yield test
         return
     for values in marks[0].args[1]:
-        one = not isinstance(values, tuple) or "," not in marks[0].args[0]
+        names = marks[0].args[0]
+        one = isinstance(names, str) and "," not in names
         arguments = (values,) if one else values
         yield partial(test, *arguments)
 

@@ -1,5 +1,7 @@
 """A stop ends a session at once, and what comes back to a stopped session is history."""
 
+from collections.abc import Callable
+
 import pytest
 
 from kandev.core import decide
@@ -83,6 +85,16 @@ def test_a_session_that_would_try_again_by_itself_is_stopped_and_the_timer_is_go
 def test_a_retry_without_an_entry_is_nothing_that_runs() -> None:
     s = refused_and_asleep()(Remove("r", "D"))
     s.refuses(Stop("x"), "not_running")
+
+
+@pytest.mark.parametrize(
+    ("begin", "outcome"),
+    [(Story, Outcome.COMPLETED), (Story, Outcome.CANCELLED), (asleep, Outcome.COMPLETED)],
+)
+def test_when_its_task_is_over_an_idle_session_ends_too(begin: Callable[[], Story], outcome: Outcome) -> None:
+    s = begin()(Stop("x", outcome, idle_too=True))
+    assert s.said["x"] == "stopped" and s.wire == outcome.upper() and not s.owed
+    s.refuses(Stop("y", outcome, idle_too=True), "not_running")
 
 
 @pytest.mark.proves("STOP-before-end", "STOP-death", "INV-3", "INV-5", "STATE-terminal")
@@ -241,3 +253,11 @@ def test_a_peers_message_to_a_completed_session_with_a_parked_queue_joins_it() -
     assert s.wire == "COMPLETED" and s.said["A"] == "queued" and s.queued == ("Q", "A")
     s(message("H"))
     assert s.wire == "STARTING" and not s.s.parked
+
+
+def test_a_turn_that_ends_while_its_process_is_ended_did_not_end_itself() -> None:
+    s = running()
+    turn = s.ref
+    s(Exited("s.1", why="Kandev was stopped"))(Ended(turn, "cancelled"))
+    assert s.closed[0].cause == "process"
+    assert "The agent interrupted its own turn." not in s.lines

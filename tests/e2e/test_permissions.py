@@ -19,8 +19,8 @@ async def respond(house: Kandev, session_id: str, request_id: str, **answer: Any
     ("answer", "heard", "status"),
     [
         ({"option_id": "allow_once"}, "outcome: selected allow_once", "selected"),
-        ({"option_id": "reject_once"}, "outcome: selected reject_once", "selected"),
-        ({"rejected": True}, "outcome: selected reject_once", "selected"),
+        ({"option_id": "reject_once"}, "outcome: selected reject_once", "rejected"),
+        ({"rejected": True}, "outcome: selected reject_once", "rejected"),
         ({"cancelled": True}, "outcome: cancelled", "cancelled"),
     ],
 )

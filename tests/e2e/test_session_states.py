@@ -194,6 +194,6 @@ async def test_explain_says_in_one_sentence_what_a_session_does(house: Kandev) -
         await house.call("permission.respond", answer)
         await turns_over(events, 2)
         idle = await explained()
-        assert idle["sentence"] == "Nothing is under way; the session is WAITING_FOR_INPUT."
+        assert idle["sentence"] == "The agent is up and waits for a message."
         assert idle["since"] == (await get(house, session_id))["since"]
         assert idle["phase"] == "waiting"

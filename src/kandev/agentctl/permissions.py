@@ -17,8 +17,9 @@ from kandev.agentctl.tasks import Tasks
 from kandev.wire import agentctl as wire
 
 By = Literal["client", "auto_approve", "cancel", "end"]
-AUTO = ("allow_once", "allow_always")
-"""Kinds that an automatic approval takes, the narrower one first."""
+ALLOWING = ("allow_once", "allow_always")
+REJECTING = ("reject_once", "reject_always")
+"""Kinds that an automatic approval and a plain rejection take, the narrower one first."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Permissions:
         self._open[ask.request_id] = Open(ask, identity)
         if (by := refused_by()) is not None:
             self._in_passing(ask.request_id, by)
-        elif self._auto_approve and (option := _preferred(ask)) is not None:
+        elif self._auto_approve and (option := _preferred(ask, ALLOWING)) is not None:
             self._close(ask.request_id, outcome="selected", by="auto_approve", option_id=option)
             self._tasks.start(self._tell(ask.request_id, option_id=option), "approve a permission")
 
@@ -93,7 +94,7 @@ class Permissions:
             raise Refused(404, "unknown_request", f"There is no permission request {request_id!r}.")
         if sum((answer.option_id is not None, answer.cancelled, answer.rejected)) != 1:
             raise invalid("An answer names one option_id, or says cancelled, or says rejected.")
-        option_id = answer.option_id
+        option_id = _preferred(entry.ask, REJECTING) if answer.rejected else answer.option_id
         if option_id is not None and option_id not in {option.option_id for option in entry.ask.options}:
             raise invalid(f"The permission request {request_id!r} has no option {option_id!r}.")
         del self._open[request_id]
@@ -136,8 +137,8 @@ class Permissions:
             return  # The process is going, or took the question back: its end is reported by itself.
 
 
-def _preferred(ask: PermissionAsk) -> str | None:
-    for kind in AUTO:
+def _preferred(ask: PermissionAsk, kinds: tuple[str, ...]) -> str | None:
+    for kind in kinds:
         for option in ask.options:
             if option.kind == kind:
                 return option.option_id

@@ -60,6 +60,8 @@ class Stop(Ask):
     reason: str = "stopped via API"
     by: str = "user"
     force: bool = False
+    idle_too: bool = False
+    """Also a session that neither runs nor would by itself: its task is over."""
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,11 @@ def refused(s: Session, given: Refused) -> Step:
 def ended(s: Session, given: Ended) -> Step:
     """The agent's account of the end."""
     s, told = taken(s, given)
-    s, notes = _over(s, given.stop_reason, "agent", given.error)
+    if s.launch is not Launch.READY and given.stop_reason == "cancelled":
+        # The agent obeyed the end of its process: the cause is ours.
+        s, notes = _over(s, "process_ended", "process", s.closing)
+    else:
+        s, notes = _over(s, given.stop_reason, "agent", given.error)
     outlived: tuple[Note, ...] = ()
     if given.outlived:
         names = ", ".join(given.outlived)

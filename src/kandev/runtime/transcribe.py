@@ -93,7 +93,10 @@ class Scribe:
         found = self._tx.messages.find(self._session, "permission_request", note.request)
         if found is None or found.metadata.get("status") != "pending":
             return
-        settled = {"status": note.outcome, "by": note.by, "option_id": note.option_id}
+        kinds = {o.get("option_id"): str(o.get("kind")) for o in found.metadata["options"]}
+        rejected = kinds.get(note.option_id, "").startswith("reject")
+        status = "rejected" if rejected else note.outcome
+        settled = {"status": status, "by": note.by, "option_id": note.option_id}
         self._replace(replace(found, metadata={**found.metadata, **settled}))
 
     def user(self, message_id: str, content: str, turn: TurnRef, metadata: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kandev.core.board import Task
 from kandev.core.errors import Conflict
+from kandev.core.session import Outcome
 from kandev.ports.store import Tx
 from kandev.usecases import announce, finding
 from kandev.usecases.context import Context
@@ -17,7 +18,7 @@ async def archive_task(ctx: Context, *, id: str) -> Task:
     """Marks first, so that nothing starts on it any more; then stops its sessions, all of them. Raises
     NotFound; Conflict (details `{failures}`) when one could not be stopped: archive it again for the rest."""
     task = await _mark(ctx, id, ctx.clock.now())
-    ended = await end_live_sessions(ctx, task_id=id, reason="task archived")
+    ended = await end_live_sessions(ctx, task_id=id, reason="task archived", finally_as=Outcome.CANCELLED)
     if ended.failures:
         sentence = next(iter(ended.failures.values())).message
         raise Conflict(

@@ -11,5 +11,5 @@ from kandev.usecases.live_sessions import Ended, end_live_sessions
 async def complete_sessions(ctx: Context, *, task_id: str) -> Ended:
     """A success also when nothing lives, or one cannot be ended: then `details` of the answer says which."""
     return await end_live_sessions(
-        ctx, task_id=task_id, reason="task completed by user", outcome=Outcome.COMPLETED
+        ctx, task_id=task_id, reason="task completed by user", finally_as=Outcome.COMPLETED
     )

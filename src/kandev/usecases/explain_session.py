@@ -100,4 +100,6 @@ def _doing(record: SessionRecord) -> str:
         return words[value.phase]
     if value.retry:
         return "The agent refused the prompt; it is tried again shortly."
+    if value.launch is Launch.READY:
+        return "The agent is up and waits for a message."
     return f"Nothing is under way; the session is {wire_state(value)}."

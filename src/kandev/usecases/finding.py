@@ -59,7 +59,7 @@ def task_on_board(tx: Tx, id: str) -> Task:
     """Raises NotFound "task not found"; Conflict for an archived one, on which nothing starts."""
     row = task(tx, id)
     if row.archived_at is not None:
-        raise Conflict("The task is archived: unarchive it first.")
+        raise Conflict("The task is archived; take it out of the archive first (task.unarchive).")
     return row
 
 

@@ -32,9 +32,10 @@ class Ended:
 
 
 async def end_live_sessions(
-    ctx: Context, *, task_id: str, reason: str, force: bool = False, outcome: Outcome = Outcome.CANCELLED
+    ctx: Context, *, task_id: str, reason: str, force: bool = False, finally_as: Outcome | None = None
 ) -> Ended:
-    """Raises NotFound for the task, StoreFault when its sessions cannot be listed; nothing for a session."""
+    """`finally_as`: the task is over, so its idle sessions end too, with this outcome. Raises NotFound for
+    the task, StoreFault when its sessions cannot be listed; nothing for a session."""
 
     def candidates(tx: Tx) -> list[str]:
         finding.task(tx, task_id)
@@ -44,7 +45,7 @@ async def end_live_sessions(
     failures: dict[str, KandevError] = {}
     for session_id in await ctx.store.read(candidates):
         try:
-            if await stop_one(ctx, session_id, reason, force=force, outcome=outcome):
+            if await stop_one(ctx, session_id, reason, force=force, finally_as=finally_as):
                 stopped.append(session_id)
         except KandevError as fault:
             failures[session_id] = fault

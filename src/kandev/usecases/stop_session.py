@@ -19,8 +19,12 @@ async def stop_session(
 
 
 async def stop_one(
-    ctx: Context, session_id: str, reason: str, *, force: bool, outcome: Outcome = Outcome.CANCELLED
+    ctx: Context, session_id: str, reason: str, *, force: bool, finally_as: Outcome | None = None
 ) -> bool:
-    """True: accepted. False: nothing lived, nothing changed."""
-    reply = await ctx.sessions.ask(session_id, lambda ask: Stop(ask, outcome, reason, force=force))
+    """True: accepted. False: nothing lived, nothing changed. `finally_as`: its task is over, so an idle
+    session ends too, with this outcome."""
+    outcome = finally_as or Outcome.CANCELLED
+    reply = await ctx.sessions.ask(
+        session_id, lambda ask: Stop(ask, outcome, reason, force=force, idle_too=finally_as is not None)
+    )
     return reply.status == "stopped"

@@ -174,7 +174,7 @@ async def test_nothing_starts_on_an_archived_task(house: House) -> None:
         assert "archived" in await house.refused("session.launch", "CONFLICT", **launch)
         added = {"task_id": id, "session_id": session_id, "content": "say more"}
         assert "archived" in await house.refused("message.add", "CONFLICT", **added)
-    await house.until(prepared, "CREATED")
+    await house.until(prepared, "CANCELLED")
 
 
 @pytest.mark.proves("CLI-first-start", "ACT-workspace.list", "ACT-workflow.list")
