@@ -20,6 +20,7 @@ import webbrowser
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO, cast
 
 import structlog
 import uvicorn
@@ -53,6 +54,23 @@ NOTIFICATIONS_KEPT = 2000
 PRUNE_S = 300.0
 LARGEST_FRAME = 16 * 1024 * 1024
 """Of a WebSocket client, in bytes."""
+
+
+class _Told:
+    """stderr for the log: what cannot be written (a full disk, a reader that went away) is lost, and nothing
+    else is."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 class CannotStart(Exception):
@@ -305,6 +323,6 @@ def _log_to_stderr(level: str) -> None:
             structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Told(sys.stderr))),
         cache_logger_on_first_use=True,
     )

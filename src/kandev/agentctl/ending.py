@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from kandev.agentctl.grouping import own_group, remove_empty
+from kandev.agentctl.grouping import folder_of, own_group, pids_in, remove_empty
 from kandev.agentctl.launching import reap_orphans
 from kandev.agentctl.looking import Family, carries_older, read_stat
 from kandev.agentctl.settings import Settings
@@ -101,9 +101,17 @@ def _settle(gone: asyncio.Future[None]) -> None:
         gone.set_result(None)
 
 
-async def end_marked(home: str, incarnation: str, settings: Settings) -> list[wire.Process]:
-    """End whatever carries the mark of this home under an older incarnation, with its kin. Returns the
-    survivors."""
-    survivors = await end_family(Family(carries_older(home, incarnation)), settings)
-    remove_empty(own_group())
+async def end_marked(
+    home: str, incarnation: str, settings: Settings, executions: Sequence[str] = ()
+) -> list[wire.Process]:
+    """End whatever carries the mark of this home under an older incarnation, or is in the control group of
+    one of its `executions`, with its kin. Returns the survivors."""
+    parent = own_group()
+    folders = [] if parent is None else [folder_of(execution, home, parent) for execution in executions]
+
+    def grouped() -> list[int]:
+        return [pid for folder in folders for pid in pids_in(folder)]
+
+    survivors = await end_family(Family(carries_older(home, incarnation), grouped=grouped), settings)
+    remove_empty(parent)
     return survivors

@@ -43,6 +43,21 @@ def remove_empty(parent: Path | None) -> None:
             folder.rmdir()
 
 
+def folder_of(execution_id: str, home: str, parent: Path) -> Path:
+    """Where an execution of a home has its group: a later agentctl finds it by the same name."""
+    name = sha256(f"{home}\0{execution_id}".encode()).hexdigest()[:24]
+    return parent / f"{PREFIX}{name}"
+
+
+def pids_in(folder: Path) -> list[int]:
+    """Of the group and of groups that were made within it; none when it is not there."""
+    found: list[int] = []
+    for procs in [folder / "cgroup.procs", *folder.glob("*/**/cgroup.procs")]:
+        with suppress(OSError):
+            found += [int(word) for word in procs.read_text().split()]
+    return found
+
+
 class Group:
     """The control group of one execution. Every method does nothing when there is none."""
 
@@ -51,8 +66,7 @@ class Group:
         self._folder: Path | None = None
         if parent is None:
             return
-        name = sha256(f"{home}\0{execution_id}".encode()).hexdigest()[:24]
-        folder = parent / f"{PREFIX}{name}"
+        folder = folder_of(execution_id, home, parent)
         with suppress(OSError):
             folder.mkdir(exist_ok=True)
             self._folder = folder
@@ -71,13 +85,7 @@ class Group:
 
     def pids(self) -> list[int]:
         """Of the group and of groups that were made within it."""
-        if self._folder is None:
-            return []
-        found: list[int] = []
-        for procs in [self._folder / "cgroup.procs", *self._folder.glob("*/**/cgroup.procs")]:
-            with suppress(OSError):
-                found += [int(word) for word in procs.read_text().split()]
-        return found
+        return [] if self._folder is None else pids_in(self._folder)
 
     def kill(self) -> None:
         """SIGKILL to all at one stroke (Linux 5.14 and later)."""

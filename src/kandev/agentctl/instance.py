@@ -198,7 +198,12 @@ class Instance:
         except Exception:  # Around the effect that ends it: Stop answers all the same.
             log.exception(BROKE, extra=self._ids)
             self.error = self.error or MISTAKE
-        await self._close()
+            self._survivors = _unproven(self._process)
+        try:
+            await self._close()
+        finally:
+            self.ready.set()
+            self.ended.set()
 
     async def _launch(self) -> bool:
         """True when the agent is ready."""
@@ -229,8 +234,8 @@ class Instance:
         self._end_wanted.set()
         self.journal.lift()
         turn = self.turns.current
-        if turn is not None and turn.taken.is_set() and not (exited.done() or self._mute or self._force):
-            # The polite step of the ladder: the agent may close its turn and its tools itself.
+        polite = not (exited.done() or self._mute or self._force or self.error)  # we broke: not its choice
+        if polite and turn is not None and turn.taken.is_set():
             self._tasks.start(self._ask_politely(), "polite cancel")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.teardown_protocol_s):
@@ -265,7 +270,7 @@ class Instance:
         self._stderr = process.stderr_tail()
 
     async def _close(self) -> None:
-        """Every way out leads here: waiters are answered and the journal gets its last frame."""
+        """Every way out leads here: the journal gets its last frame."""
         self.turns.process_gone()
         if self._record.failure is not None:
             self._record.put(wire.Notice, text=self._record.failure)
@@ -274,6 +279,10 @@ class Instance:
         )
         await self._record.flush()
         self.state = "ended" if self.state == "ready" else "failed"
-        self.ready.set()
         await self._tasks.close()
-        self.ended.set()
+
+
+def _unproven(process: Process | None) -> list[wire.Process]:
+    """What is told of a tree that could not be ended or looked at: the next stop tries again."""
+    command = "(could not be looked at)"
+    return [] if process is None else [wire.Process(pid=process.pid, start_time=0, command=command)]

@@ -142,8 +142,8 @@ class Journal:
         """What was written is on the disk, or `failed` says why not. Bounded by `Limits.sync_s`."""
         if self.failed is not None or self._writer is None:
             return
-        descriptor = os.dup(self._writer.descriptor)
         try:
+            descriptor = os.dup(self._writer.descriptor)
             async with asyncio.timeout(self._limits.sync_s):
                 await asyncio.to_thread(_sync_and_close, descriptor)
         except TimeoutError:

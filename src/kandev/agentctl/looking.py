@@ -43,10 +43,10 @@ class Stat:
 
 
 def read_stat(pid: int) -> Stat | None:
-    """None when there is no such process."""
+    """None when there is no such process. Raises OSError when nobody can tell (no descriptors left)."""
     try:
         data = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     # The name may hold spaces and parentheses: the last one closes it.
     head, _, tail = data.rpartition(b")")

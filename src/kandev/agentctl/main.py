@@ -98,7 +98,8 @@ async def _run(home: Home, settings: Settings, host: str, listening: socket.sock
     fences, activity = Fences(home), Activity()
     marks = {HOME_MARK: info.home, INCARNATION_MARK: info.incarnation}
     instances = Instances(home, settings, Programs(marks), fences)
-    survivors = await end_marked(info.home, info.incarnation, settings)
+    earlier = [folder.name for folder in home.journals.iterdir()]
+    survivors = await end_marked(info.home, info.incarnation, settings, earlier)
     for left in survivors:
         log.warning("process %d of an earlier agentctl could not be ended: %s", left.pid, left.command)
     instances.adopt_journals(lambda execution: find_marked(execution, info.home) if survivors else [])

@@ -72,8 +72,9 @@ class Permissions:
     async def cancel_all(self, identity: Identity, by: By) -> None:
         """Answer those of one turn as cancelled and wait until the agent was told."""
         for request_id in [key for key, entry in self._open.items() if entry.identity == identity]:
-            self._close(request_id, outcome="cancelled", by=by)
-            await self._tell(request_id, cancelled=True)
+            if request_id in self._open:  # the turn may end while the agent is told of another one
+                self._close(request_id, outcome="cancelled", by=by)
+                await self._tell(request_id, cancelled=True)
 
     def end_all(self, identity: Identity | None = None) -> None:
         """The turn (None: the process) is over: close its requests in the journal, tell the agent in

@@ -51,10 +51,14 @@ async def spawn(
     environment = {**env, EXECUTION_MARK: execution_id}
     ours: list[int] = []
     theirs: list[int] = []
-    for ours_first in (False, True, True):  # stdin, stdout, stderr
-        reading, writing = open_pipe()
-        ours.append(reading if ours_first else writing)
-        theirs.append(writing if ours_first else reading)
+    try:
+        for ours_first in (False, True, True):  # stdin, stdout, stderr
+            reading, writing = open_pipe()
+            ours.append(reading if ours_first else writing)
+            theirs.append(writing if ours_first else reading)
+    except OSError as error:
+        close_all(*ours, *theirs)
+        raise StartFailed(f"The agent got no pipes: {error.strerror}.") from None
     group = Group(execution_id, env.get(HOME_MARK, ""), own_group())
     try:
         with group.entered():

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from kandev.agentctl.failures import StartFailed
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -30,7 +32,8 @@ class Tasks:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, StartFailed):  # that is told to whoever launches
             log.error("task %s failed", task.get_name(), exc_info=error)
 
     async def close(self) -> None:

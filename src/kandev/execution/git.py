@@ -133,6 +133,10 @@ class Git:
             )
         except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
             raise Invalid(_not_started(cwd, error)) from None
+        except ValueError:
+            raise Invalid(f"git {words[0]} cannot be asked for a name that holds a NUL character.") from None
+        except OSError as error:
+            raise AgentFault(f"git could not be started: {error.strerror}.") from None
         try:
             async with asyncio.timeout(self._deadline):
                 return await _converse(process, feed, limit)

@@ -20,7 +20,11 @@ async def inspect(git: Git, path: str) -> FoundRepository:
     folder = Path(path).expanduser()
     if not folder.is_absolute():
         raise Invalid(f"The path {path!r} is not absolute; give the repository's whole path.")
-    if not folder.is_dir():
+    try:
+        there = folder.is_dir()
+    except OSError as error:  # a name too long, a folder on the way that may not be entered
+        raise Invalid(f"{path[:200]} cannot be looked at: {error.strerror}.") from None
+    if not there:
         raise Invalid(f"There is no folder {path}.")
     found = await git.run(folder, "rev-parse", "--is-bare-repository", "--absolute-git-dir")
     if found.code != 0:

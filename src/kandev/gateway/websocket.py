@@ -5,7 +5,7 @@ An accepted mutation goes on when the socket goes away; what only reads is given
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +23,8 @@ from kandev.wire.gateway import ErrorObject, Frame, FrameType, Malformed, read_o
 
 IN_FLIGHT: Final = 64
 """Requests of one connection that may be under way; then it is not read from until one is answered."""
+READS_IN_FLIGHT: Final = 4
+"""Of these, such as only read: an answer may be many megabytes, and waits here for a client that does not."""
 LARGEST_FRAME: Final = 8 << 20
 """Characters of one frame."""
 SEND_S: Final = 30.0
@@ -50,6 +52,7 @@ class Connection:
         self._clock: Clock = door.requests.ctx.clock
         self._client: Client = door.hub.connect()
         self._slots = asyncio.Semaphore(IN_FLIGHT)
+        self._read_slots = asyncio.Semaphore(READS_IN_FLIGHT)
         self._reads: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -105,34 +108,53 @@ class Connection:
             id, action, payload = _request(frame)
         except (Malformed, KandevError) as error:
             action = _word(frame, "action")
-            self._reply(_word(frame, "id"), action, error_object(error, action))
+            self._reply(_word(frame, "id"), action, error_object(error, action), self._slots.release)
             return
         known = ACTIONS.get(action)
+        reads = known is not None and (known.stream or not known.mutates)
         work = self._stream if known and known.stream else self._ask
-        task = self._door.accepted.start(work(id, action, payload), f"{action} over the WebSocket")
+        asked = work(id, action, payload, self._read_given_back if reads else self._slots.release)
+        task = self._door.accepted.start(
+            self._in_turn(asked) if reads else asked, f"{action} over the WebSocket"
+        )
         if known is not None and not known.mutates:
             self._reads.add(task)
             task.add_done_callback(self._reads.discard)
 
-    async def _ask(self, id: str, action: str, payload: dict[str, Any]) -> None:
-        self._reply(id, action, await self._door.requests.answer(action, payload, "websocket"))
+    async def _in_turn(self, read: Coroutine[Any, Any, None]) -> None:
+        """Beside a few others, counted until their answers were handed over."""
+        try:
+            await self._read_slots.acquire()
+        except BaseException:
+            read.close()
+            raise
+        await read
 
-    async def _stream(self, id: str, action: str, payload: dict[str, Any]) -> None:
+    def _read_given_back(self) -> None:
+        self._read_slots.release()
+        self._slots.release()
+
+    async def _ask(self, id: str, action: str, payload: dict[str, Any], sent: Callable[[], None]) -> None:
+        self._reply(id, action, await self._door.requests.answer(action, payload, "websocket"), sent)
+
+    async def _stream(self, id: str, action: str, payload: dict[str, Any], sent: Callable[[], None]) -> None:
         opened = await self._door.requests.watch(
             action, "websocket", lambda: self._door.streams.ask(self._client, action, payload)
         )
         if isinstance(opened, ErrorObject):
-            self._reply(id, action, opened)
+            self._reply(id, action, opened, sent)
             return
         # No await between the two: what is new comes behind the answer.
-        self._reply(id, action, opened.payload)
+        self._reply(id, action, opened.payload, sent)
         opened.start()
 
-    def _reply(self, id: str, action: str, answer: dict[str, Any] | ErrorObject) -> None:
+    def _reply(
+        self, id: str, action: str, answer: dict[str, Any] | ErrorObject, sent: Callable[[], None]
+    ) -> None:
         kind: FrameType = "error" if isinstance(answer, ErrorObject) else "response"
         payload: dict[str, Any] = msgspec.to_builtins(answer) if isinstance(answer, ErrorObject) else answer
         frame = Frame(id=id, type=kind, action=action, payload=payload, timestamp=self._clock.now())
-        self._put(msgspec.json.encode(frame), self._slots.release)
+        self._put(msgspec.json.encode(frame), sent)
 
     def _put(self, data: bytes, sent: Callable[[], None]) -> None:
         if self._client.gone:

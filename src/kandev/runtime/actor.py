@@ -90,6 +90,8 @@ class Actor:
         # What an earlier actor of this session stored, it stored in a commit: no ask has the same name again.
         self._since, self._asks = record.version, 0
         self._ended: BaseException | None = None
+        self._failed = 0
+        """Commits that failed since the last one that did not."""
 
     # -- from outside -------------------------------------------------------------------------
 
@@ -179,6 +181,7 @@ class Actor:
             log.warning("commit failed", session_id=self.record.id, error=str(fault))
             await self._reload(taken, fault)
             return
+        self._failed = 0
         self._reconcile()
         self._tell(notes)
         self._outside.noticed(self.record, tuple(notes))
@@ -241,6 +244,10 @@ class Actor:
         """Nothing was written. When somebody else wrote the row (a new name), the inputs are decided anew."""
         before = self.record.version
         fresh = await self._reread()
+        if fresh is not None and fresh.version == before and len(taken) == 1 and not _is_framed(taken[0]):
+            # The row is still ours: what this one wanted to write is there already (a name, a key).
+            self._fail(getattr(taken[0], "ask", ""), fault)
+            return
         if fresh is None or fresh.version == before:
             await self._reload(taken, fault)
             return
@@ -258,17 +265,19 @@ class Actor:
     async def _reload(self, taken: list[Input], fault: StoreFault) -> None:
         """Nobody knows what was written. Frames are read again from what is stored, effects done again."""
         await self._cancel_all()
-        for attempt in itertools.count():
+        self._failed += 1
+        for attempt in itertools.count(self._failed - 1):
             self._frames.clear()
             self._room.set()
             for given in (*taken, *self._urgent):
                 self._fail(getattr(given, "ask", ""), fault)
             taken = []
             self._urgent.clear()
+            # Also where reading works: a disk that takes nothing would be tried as fast as it refuses.
+            await asyncio.sleep(RELOAD_PAUSES_S[min(attempt, len(RELOAD_PAUSES_S) - 1)])
             try:
                 self.record = await self._keeper.load()
             except StoreFault:
-                await asyncio.sleep(RELOAD_PAUSES_S[min(attempt, len(RELOAD_PAUSES_S) - 1)])
                 continue
             break
         arrived = {getattr(given, "ask", "") for given in self._urgent}

@@ -188,6 +188,8 @@ class SessionEffects:
             await tell(LaunchFailed(execution, sentence))
         except KandevError as fault:  # the worktree, the profile: sentences for people
             await tell(LaunchFailed(execution, fault.message))
+        except OSError as error:  # a disk that is full or read-only, something in the way
+            await tell(LaunchFailed(execution, f"{error.filename or 'the disk'}: {error.strerror}."))
         else:
             await tell(Ready(execution, up.journal, up.conversation, up.memory, up.agent))
 

@@ -74,6 +74,9 @@ def _row(ctx: Context, new: NewTask) -> Task:
         raise Invalid(
             "A task works on one repository for now; name one of them, and make a task for each other."
         )
+    for chosen in new.repositories:
+        if chosen.base_branch is not None:
+            said(chosen.base_branch, "base_branch")
     now = ctx.clock.now()
     return Task(
         id=ctx.ids.new("task"),

@@ -2,7 +2,7 @@
 
 The driver's own idea of when a transaction begins is switched off: a write takes the write lock at its
 beginning (a lock that is only wanted half-way cannot be waited for), a read sees one snapshot from its
-first look on.
+first look on. Parameters are hidden in errors, which go to the log: they hold what people say and secrets.
 """
 
 from pathlib import Path
@@ -24,6 +24,7 @@ def connect(path: Path, *, busy_s: float, writing: bool) -> Connection:
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         poolclass=NullPool,
+        hide_parameters=True,
         connect_args={"check_same_thread": False, "timeout": busy_s},
     )
     pragmas = ["foreign_keys = ON"]
@@ -47,6 +48,7 @@ def look(path: Path, *, busy_s: float) -> Connection:
     engine = create_engine(
         URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "ro", "uri": "true"}),
         poolclass=NullPool,
+        hide_parameters=True,
         connect_args={"check_same_thread": False, "timeout": busy_s},
     )
     return _connected(engine, ["query_only = ON"], "BEGIN")
@@ -54,7 +56,9 @@ def look(path: Path, *, busy_s: float) -> Connection:
 
 def connect_memory() -> Connection:
     """A connection to a new database in memory, which ends with it."""
-    engine = create_engine("sqlite://", poolclass=NullPool, connect_args={"check_same_thread": False})
+    engine = create_engine(
+        "sqlite://", poolclass=NullPool, hide_parameters=True, connect_args={"check_same_thread": False}
+    )
     return _connected(engine, ["foreign_keys = ON"], "BEGIN")
 
 

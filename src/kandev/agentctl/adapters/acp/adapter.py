@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from kandev.agentctl.adapters.acp.calls import Permissions, ToolCalls
-from kandev.agentctl.adapters.acp.documents import Document, part, prompt_blocks, text
+from kandev.agentctl.adapters.acp.documents import Document, clipped, part, prompt_blocks, text
 from kandev.agentctl.adapters.acp.opening import Opening, said
 from kandev.agentctl.adapters.acp.replay import Replay
 from kandev.agentctl.adapters.acp.serving import Serving
@@ -19,6 +19,9 @@ from kandev.agentctl.adapters.base import Sink, Spec, Started, TurnEnd
 from kandev.agentctl.rpc import Call, Peer, PeerGone, Reply, RpcError, Stream
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire
+
+FOREIGN_TOLD = 20
+"""Other conversations that are named; an agent may have any number of them."""
 
 
 class Process(Stream, Protocol):
@@ -132,9 +135,10 @@ class AcpAdapter:
             await self._say(frame_type, **members)
 
     async def _about_another(self, session_id: str) -> None:
-        if session_id not in self._foreign:
+        if session_id not in self._foreign and len(self._foreign) < FOREIGN_TOLD:
             self._foreign.add(session_id)
-            words = f"The agent reports about another conversation ({session_id}); it is not shown."
+            named = clipped(session_id)
+            words = f"The agent reports about another conversation ({named}); it is not shown."
             await self.notice(words)
 
     async def _prompt_answered(self, reply: Reply) -> None:
@@ -148,7 +152,8 @@ class AcpAdapter:
             if usage := part(reply, "usage"):
                 await self._say(wire.Usage, usage=usage)
             reason = text(part(reply).get("stopReason"))
-            end = TurnEnd("error", "The agent gave no stop reason.") if reason is None else TurnEnd(reason)
+            missing = TurnEnd("error", "The agent gave no stop reason.")
+            end = missing if reason is None else TurnEnd(clipped(reason))
         async with self._speaking:
             await self._sink.turn_ended(end)
 

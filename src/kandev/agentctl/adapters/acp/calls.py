@@ -6,12 +6,16 @@ Not here: the wire (`adapter`), and who decides (the instance).
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from kandev.agentctl.adapters.acp.documents import Document, objects, part, text
 from kandev.agentctl.adapters.base import PermissionAsk, PermissionOption
 from kandev.agentctl.rpc import Call
 
 REMEMBERED = 1000
 """Tool calls whose title is kept for a permission request that names only their id."""
+INPUTS_BYTES = 16 * 1024 * 1024
+"""What may be kept of their inputs together; the oldest go first. A file that is written is one."""
 UNFINISHED = ("pending", "in_progress")
 
 
@@ -22,6 +26,8 @@ class Known:
     title: str = ""
     kind: str | None = None
     raw_input: Any = None
+    size: int = 0
+    """Of the input, in bytes."""
 
 
 class ToolCalls:
@@ -30,6 +36,7 @@ class ToolCalls:
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
         self._running: set[str] = set()
+        self._kept = 0
 
     def seen(self, update: Document) -> None:
         """A `tool_call`, a `tool_call_update`, or the `toolCall` of a permission request."""
@@ -37,14 +44,25 @@ class ToolCalls:
         known = self._known.setdefault(call_id, Known())
         known.title = text(update.get("title")) or known.title
         known.kind = text(update.get("kind")) or known.kind
-        known.raw_input = update.get("rawInput", known.raw_input)
+        if "rawInput" in update:
+            self._keep_input(known, update["rawInput"])
         status = update.get("status")
         if status in UNFINISHED or (status is None and update.get("sessionUpdate") == "tool_call"):
             self._running.add(call_id)
         elif status is not None:
             self._running.discard(call_id)
         if len(self._known) > REMEMBERED:
-            self._known.pop(next(iter(self._known)))
+            self._kept -= self._known.pop(next(iter(self._known))).size
+
+    def _keep_input(self, known: Known, value: Any) -> None:
+        self._kept -= known.size
+        known.raw_input, known.size = value, len(msgspec.json.encode(value))
+        self._kept += known.size
+        for other in self._known.values():
+            if self._kept <= INPUTS_BYTES:
+                return
+            self._kept -= other.size
+            other.raw_input, other.size = None, 0
 
     def get(self, call_id: str) -> Known:
         """Empty when it was never seen."""

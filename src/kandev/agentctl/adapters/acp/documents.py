@@ -9,6 +9,8 @@ from typing import Any
 from kandev import __version__
 
 PROTOCOL_VERSION = 1
+SENTENCE_MAX = 2000
+"""Characters of an agent's own words within a sentence of ours."""
 
 Document = dict[str, Any]
 
@@ -41,6 +43,11 @@ def objects(value: Any) -> list[Document]:
 def text(value: Any) -> str | None:
     """A string, or None."""
     return value if isinstance(value, str) else None
+
+
+def clipped(words: str) -> str:
+    """As much as belongs into a sentence: it stands on the card, in every list, in every notification."""
+    return words if len(words) <= SENTENCE_MAX else f"{words[:SENTENCE_MAX]}… ({len(words)} characters)"
 
 
 def prompt_blocks(content: str | list[Document]) -> list[Document]:

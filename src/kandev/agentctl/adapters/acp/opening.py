@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from kandev.agentctl.adapters.acp.documents import (
     PROTOCOL_VERSION,
     Document,
+    clipped,
     initialize,
     mcp_servers,
     objects,
@@ -24,6 +25,8 @@ from kandev.agentctl.failures import EndedEarly
 from kandev.agentctl.rpc import Peer, PeerGone, RpcError
 
 AUTH_REQUIRED = -32000
+LONGEST_ID = 4096
+"""Characters: it is part of the session's value, which every commit writes."""
 
 
 class Replay(Protocol):
@@ -127,6 +130,8 @@ class Opening:
         session_id = answer.get("sessionId")
         if not isinstance(session_id, str):
             raise StartFailed("The agent's answer to session/new has no sessionId.")
+        if len(session_id) > LONGEST_ID:
+            raise StartFailed(f"The agent's sessionId has more than {LONGEST_ID} characters.")
         return session_id, memory, answer
 
     async def _open(self, method: str, params: Document, session_id: str | None) -> Any:
@@ -165,8 +170,8 @@ class Opening:
             " – ".join(filter(None, [f"{way.get('name')} ({way.get('id')})", text(way.get("description"))]))
             for way in methods
         ]
-        offer = f" It offers: {'; '.join(ways)}." if ways else ""
-        words = error.message.rstrip(". ")
+        offer = f" It offers: {'; '.join(way.rstrip('. ') for way in ways)}." if ways else ""
+        words = clipped(error.message.rstrip(". "))
         return (
             f"The agent demands a login: {words}.{offer} Log in with the agent's own program, "
             "or name one of its methods as the profile's auth_method."
@@ -206,4 +211,4 @@ def _choice(what: str, wish: str, answer: Document, listed: str, method: str) ->
 
 def said(error: RpcError) -> str:
     """The agent's own words."""
-    return f"{error.message} ({error.code})"
+    return f"{clipped(error.message)} ({error.code})"
