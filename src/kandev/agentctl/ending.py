@@ -12,8 +12,8 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from kandev.agentctl.child import reap_orphans
 from kandev.agentctl.grouping import folder_of, own_group, pids_in, remove_empty
-from kandev.agentctl.launching import reap_orphans
 from kandev.agentctl.looking import Family, carries_older, read_stat
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire

@@ -11,11 +11,11 @@ import logging
 from pathlib import Path
 
 from kandev.agentctl.adapters.base import Adapter, Started, StartFailed, WriteFailed
-from kandev.agentctl.agents import Maker, Process
 from kandev.agentctl.cancelling import NOT_RUNNING, Cancelling
 from kandev.agentctl.dispatching import Agent, Claims, Dispatching
 from kandev.agentctl.journal import Journal
 from kandev.agentctl.launch import Launch
+from kandev.agentctl.maker import Maker, Process
 from kandev.agentctl.permissions import Permissions
 from kandev.agentctl.record import Record
 from kandev.agentctl.refusals import Refused, invalid

@@ -13,12 +13,12 @@ from uuid import uuid4
 
 import msgspec
 
-from kandev.agentctl.agents import Maker
 from kandev.agentctl.dispatching import Claims
 from kandev.agentctl.fences import Fences
 from kandev.agentctl.home import Home, boot_id
 from kandev.agentctl.instance import Instance
 from kandev.agentctl.journal import Journal, Limits, Meta
+from kandev.agentctl.maker import Maker
 from kandev.agentctl.refusals import Refused, Unsettled, invalid, unknown_instance
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire

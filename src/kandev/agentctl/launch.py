@@ -7,8 +7,8 @@ ends it. Not here: the end.
 import asyncio
 
 from kandev.agentctl.adapters.base import Adapter, Sink, Spec, Started, StartFailed
-from kandev.agentctl.agents import Maker, Process
 from kandev.agentctl.failures import EndedEarly
+from kandev.agentctl.maker import Maker, Process
 from kandev.agentctl.settings import Settings
 from kandev.agentctl.tasks import Tasks
 from kandev.wire import agentctl as wire

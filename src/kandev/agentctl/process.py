@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Mapping
 
 from kandev.agentctl.adapters.base import StartFailed
+from kandev.agentctl.child import Child, become_subreaper, launch, reap_orphans, watched_children
 from kandev.agentctl.ending import end_family, end_marked
 from kandev.agentctl.grouping import Group, own_group
-from kandev.agentctl.launching import Child, become_subreaper, launch, reap_orphans, watched_children
 from kandev.agentctl.looking import EXECUTION_MARK, HOME_MARK, Family, carries_execution, find_marked
 from kandev.agentctl.pipes import Drain, ReadEnd, Tail, WriteEnd, close_all, open_pipe
 from kandev.agentctl.settings import Settings

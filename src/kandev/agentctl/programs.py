@@ -7,7 +7,7 @@ import os
 
 from kandev.agentctl.adapters.acp import AcpAdapter
 from kandev.agentctl.adapters.base import Adapter, Sink, StartFailed
-from kandev.agentctl.agents import Process
+from kandev.agentctl.maker import Process
 from kandev.agentctl.process import AgentProcess, agent_environment, spawn
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire

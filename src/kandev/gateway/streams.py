@@ -15,7 +15,7 @@ from kandev.gateway.outbox import Stream
 from kandev.ports.store import Tx
 from kandev.usecases import finding
 from kandev.usecases.context import Context
-from kandev.usecases.picturing import picture
+from kandev.usecases.pictures import picture
 from kandev.usecases.queue_entries import queue_payload
 from kandev.wire.gateway import read_payload
 from kandev.wire.gateway_board import OfWorkspace, WorkspaceSubscribe

@@ -32,7 +32,7 @@ from kandev.core.session import Launch, Session
 from kandev.core.views import dispatch_id, execution_status, turn_id, waiting_for, wire_state
 from kandev.ports.clock import Ids
 from kandev.ports.store import Tx
-from kandev.runtime.transcribe import Scribe
+from kandev.runtime.scribe import Scribe
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from kandev.core.board import Task
 from kandev.core.errors import Conflict
 from kandev.core.session import Outcome
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding
+from kandev.usecases import announcements, finding
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import end_live_sessions
 
@@ -42,7 +42,7 @@ async def _mark(ctx: Context, id: str, archived_at: str | None) -> Task:
         position = before.position if archived_at else tx.tasks.next_position(before.workflow_step_id)
         tx.tasks.update(replace(before, archived_at=archived_at, position=position, updated_at=now))
         after = finding.task(tx, id)
-        announce.task_updated(tx, after)
+        announcements.task_updated(tx, after)
         return after
 
     return await ctx.store.write(change)

@@ -11,7 +11,7 @@ from typing import Final
 from kandev.core.board import Step, Task, TaskRepository, Workflow
 from kandev.core.errors import AgentFault, Conflict, Invalid, Refusal
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding, launch_session
+from kandev.usecases import announcements, finding, launch_session
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 
@@ -53,7 +53,7 @@ async def create_task(ctx: Context, new: NewTask, *, start_agent: bool = False) 
         placed = _placed(tx, row, new)
         profile = _starting_profile(tx, new) if start_agent else None
         tx.tasks.insert(placed)
-        announce.task_created(tx, placed)
+        announcements.task_created(tx, placed)
         return placed, profile
 
     task, profile_id = await ctx.store.write(insert)

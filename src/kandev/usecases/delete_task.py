@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kandev.core.board import Repository, Worktree
 from kandev.core.errors import AgentFault, Conflict, NotFound
 from kandev.ports.store import Tx
-from kandev.usecases import announce, delete_session, finding
+from kandev.usecases import announcements, delete_session, finding
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import end_live_sessions
 
@@ -51,9 +51,9 @@ def _remove(tx: Tx, id: str, now: str) -> tuple[Worktree | None, Repository | No
     repository = tx.repositories.get(worktree.repository_id) if worktree and worktree.repository_id else None
     for child in tx.tasks.children(id):
         tx.tasks.update(replace(child, parent_id=None, updated_at=now))
-        announce.task_updated(tx, finding.task(tx, child.id))
+        announcements.task_updated(tx, finding.task(tx, child.id))
     tx.tasks.delete(id)
-    announce.task_deleted(tx, task)
+    announcements.task_deleted(tx, task)
     return worktree, repository
 
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, cast
 from kandev.core.board import Profile, Workspace
 from kandev.ports.catalogue import KnownAgent
 from kandev.ports.store import Tx
-from kandev.usecases import announce
+from kandev.usecases import announcements
 from kandev.usecases.context import Context
 from kandev.usecases.profiles import NewProfile, build
 from kandev.usecases.workflows import KANBAN
@@ -36,8 +36,8 @@ async def first_start(ctx: Context, *, mock_command: Sequence[str]) -> bool:
         tx.workspaces.insert(workspace)
         tx.workflows.insert(workflow)
         tx.profiles.insert(mock)
-        announce.workflow_changed(tx, workflow)
-        announce.profile_changed(tx, mock)
+        announcements.workflow_changed(tx, workflow)
+        announcements.profile_changed(tx, mock)
         tx.set_note(STARTED, now)
         return True
 
@@ -57,7 +57,7 @@ async def add_found_profiles(ctx: Context) -> tuple[Profile, ...]:
             return ()
         for row in rows:
             tx.profiles.insert(row)
-            announce.profile_changed(tx, row)
+            announcements.profile_changed(tx, row)
         tx.set_note(LOOKED, now)
         return rows
 

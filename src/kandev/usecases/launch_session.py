@@ -17,7 +17,7 @@ from kandev.ports.store import Tx
 from kandev.usecases import finding
 from kandev.usecases.answers import refuse
 from kandev.usecases.context import Context
-from kandev.usecases.picturing import announce_session
+from kandev.usecases.pictures import announce_session
 
 Intent = Literal["start", "start_created", "prepare", "resume"]
 

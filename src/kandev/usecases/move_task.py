@@ -10,7 +10,7 @@ from dataclasses import replace
 from kandev.core.board import Step, Task
 from kandev.core.errors import Conflict, Invalid
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding
+from kandev.usecases import announcements, finding
 from kandev.usecases.complete_task import complete_sessions
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import Ended
@@ -42,7 +42,7 @@ async def move_task(
         _place(tx, before, moved, position, now)
         after = finding.task(tx, id)
         if after.state != before.state:
-            announce.task_state_changed(tx, before, after)
+            announcements.task_state_changed(tx, before, after)
         return before, after
 
     before, after = await ctx.store.write(change)
@@ -82,4 +82,4 @@ def _count(tx: Tx, column: list[Task], before: Task, now: str) -> None:
         if placed == (before if task.id == before.id else task):
             continue
         tx.tasks.update(replace(placed, updated_at=now) if task.id == before.id else placed)
-        announce.task_updated(tx, finding.task(tx, task.id))
+        announcements.task_updated(tx, finding.task(tx, task.id))

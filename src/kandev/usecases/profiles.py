@@ -15,7 +15,7 @@ from kandev.core.board import Profile
 from kandev.core.errors import Conflict, Invalid
 from kandev.core.payloads import HIDDEN
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding
+from kandev.usecases import announcements, finding
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 
@@ -58,7 +58,7 @@ async def create_profile(ctx: Context, new: NewProfile) -> Profile:
 
     def insert(tx: Tx) -> None:
         tx.profiles.insert(row)
-        announce.profile_changed(tx, row)
+        announcements.profile_changed(tx, row)
 
     await ctx.store.write(insert)
     return row
@@ -98,7 +98,7 @@ async def update_profile(ctx: Context, *, id: str, changes: Mapping[str, Any]) -
         row = replace(before, **_as_rows(changes), updated_at=now)
         row = _checked(row, before.env, before.mcp_servers)
         tx.profiles.update(row)
-        announce.profile_changed(tx, row)
+        announcements.profile_changed(tx, row)
         return row
 
     return await ctx.store.write(change)
@@ -122,7 +122,7 @@ async def delete_profile(ctx: Context, *, id: str) -> None:
                 {"session_ids": using[:20]},
             )
         tx.profiles.delete(id)
-        announce.profile_changed(tx, row, deleted=True)
+        announcements.profile_changed(tx, row, deleted=True)
 
     await ctx.store.write(change)
 

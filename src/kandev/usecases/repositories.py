@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from kandev.core.board import Repository
 from kandev.core.errors import Conflict, Invalid
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding
+from kandev.usecases import announcements, finding
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 
@@ -62,7 +62,7 @@ async def create_repository(
                 there = f"The workspace has the repository {row.local_path} already, as {other.name!r}."
                 raise Conflict(there, {"repository_id": other.id})
         tx.repositories.insert(row)
-        announce.repository_changed(tx, row)
+        announcements.repository_changed(tx, row)
         return row
 
     return await ctx.store.write(change)
@@ -85,7 +85,7 @@ async def update_repository(
             updated_at=now,
         )
         tx.repositories.update(row)
-        announce.repository_changed(tx, row)
+        announcements.repository_changed(tx, row)
         return row
 
     return await ctx.store.write(change)
@@ -105,6 +105,6 @@ async def delete_repository(ctx: Context, *, id: str) -> None:
                 {"task_ids": [t.id for t in using[:20]]},
             )
         tx.repositories.delete(id)
-        announce.repository_changed(tx, row, deleted=True)
+        announcements.repository_changed(tx, row, deleted=True)
 
     await ctx.store.write(change)

@@ -11,7 +11,7 @@ from kandev.core.records import SessionRecord
 from kandev.ports.store import Tx
 from kandev.usecases import finding
 from kandev.usecases.context import Context
-from kandev.usecases.picturing import announce_session, picture
+from kandev.usecases.pictures import announce_session, picture
 from kandev.usecases.workspaces import said
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kandev.core import task as task_rules
 from kandev.core.errors import NotFound
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding
+from kandev.usecases import announcements, finding
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import Ended, end_live_sessions
 from kandev.usecases.stop_session import DEFAULT_REASON
@@ -34,6 +34,6 @@ def _review(ctx: Context, tx: Tx, task_id: str) -> None:
         return
     tx.tasks.update(replace(after, updated_at=ctx.clock.now()))
     stored = finding.task(tx, task_id)
-    announce.task_updated(tx, stored)
+    announcements.task_updated(tx, stored)
     if before.state != stored.state:
-        announce.task_state_changed(tx, before, stored)
+        announcements.task_state_changed(tx, before, stored)

@@ -9,7 +9,7 @@ from kandev.core.board import Task
 from kandev.core.errors import Conflict, Invalid
 from kandev.core.task import STATES
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding
+from kandev.usecases import announcements, finding
 from kandev.usecases.complete_task import complete_sessions
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import Ended
@@ -30,8 +30,8 @@ async def set_task_state(ctx: Context, *, id: str, state: str) -> tuple[Task, En
             return before
         tx.tasks.update(replace(before, state=state, state_before=None, error=None, updated_at=now))
         after = finding.task(tx, id)
-        announce.task_updated(tx, after)
-        announce.task_state_changed(tx, before, after)
+        announcements.task_updated(tx, after)
+        announcements.task_state_changed(tx, before, after)
         return after
 
     task = await ctx.store.write(change)

@@ -10,7 +10,7 @@ from typing import Any
 from kandev.core.board import Task
 from kandev.core.errors import Invalid
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding
+from kandev.usecases import announcements, finding
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 
@@ -79,7 +79,7 @@ async def update_task(ctx: Context, *, id: str, changes: Mapping[str, Any]) -> T
             return before
         tx.tasks.update(replace(after, updated_at=now))
         written = finding.task(tx, id)
-        announce.task_updated(tx, written)
+        announcements.task_updated(tx, written)
         return written
 
     return await ctx.store.write(change)

@@ -10,7 +10,7 @@ from typing import Any
 from kandev.core.board import Step, Workflow
 from kandev.core.errors import Conflict, Invalid
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding
+from kandev.usecases import announcements, finding
 from kandev.usecases.context import Context
 from kandev.usecases.workflows import NewStep
 from kandev.usecases.workspaces import said
@@ -102,7 +102,7 @@ async def _change(
         steps = tuple(replace(s, position=i) for i, s in enumerate(change(tx, workflow)))
         row = replace(workflow, steps=steps, updated_at=now)
         tx.workflows.update(row)
-        announce.workflow_changed(tx, row)
+        announcements.workflow_changed(tx, row)
         return row
 
     return await ctx.store.write(write)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kandev.core.board import Step, Workflow, WorkflowStyle
 from kandev.core.errors import Conflict
 from kandev.ports.store import Tx
-from kandev.usecases import announce, finding
+from kandev.usecases import announcements, finding
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 
@@ -55,7 +55,7 @@ async def create_workflow(
     def change(tx: Tx) -> Workflow:
         finding.workspace(tx, workspace_id)
         tx.workflows.insert(row)
-        announce.workflow_changed(tx, row)
+        announcements.workflow_changed(tx, row)
         return row
 
     return await ctx.store.write(change)
@@ -93,7 +93,7 @@ async def update_workflow(
             updated_at=now,
         )
         tx.workflows.update(row)
-        announce.workflow_changed(tx, row)
+        announcements.workflow_changed(tx, row)
         return row
 
     return await ctx.store.write(change)
@@ -107,6 +107,6 @@ async def delete_workflow(ctx: Context, *, id: str) -> None:
         if tx.tasks.list(workflow_id=id, include_archived=True, limit=1):
             raise Conflict(f"Workflow {row.name!r} still has tasks; move or delete them first.")
         tx.workflows.delete(id)
-        announce.workflow_changed(tx, row, deleted=True)
+        announcements.workflow_changed(tx, row, deleted=True)
 
     await ctx.store.write(change)

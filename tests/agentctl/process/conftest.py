@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kandev.agentctl import launching
+from kandev.agentctl import child
 from kandev.agentctl import process as process_module
 from kandev.agentctl.process import AgentProcess, agent_environment, become_subreaper, spawn
 from kandev.agentctl.settings import Settings
@@ -56,5 +56,5 @@ def subreaper() -> Iterator[None]:
     """This process adopts orphans, as agentctl does, until the test is over."""
     become_subreaper()
     yield
-    ctypes.CDLL(None).prctl(launching.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-    launching._adopting.clear()
+    ctypes.CDLL(None).prctl(child.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    child._adopting.clear()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kandev.agentctl.child import launch, reap_orphans
 from kandev.agentctl.ending import end_marked, send_signal
-from kandev.agentctl.launching import launch, reap_orphans
 from kandev.agentctl.looking import read_stat
 from kandev.agentctl.process import AgentProcess, find_marked, spawn
 from kandev.agentctl.settings import Settings

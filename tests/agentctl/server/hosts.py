@@ -27,12 +27,12 @@ from kandev.agentctl.adapters.base import (
     TurnEnd,
     WriteFailed,
 )
-from kandev.agentctl.agents import Process
 from kandev.agentctl.fences import Fences
 from kandev.agentctl.guarding import Guard
 from kandev.agentctl.home import Home
 from kandev.agentctl.instances import Instances
 from kandev.agentctl.main import Server, server_config
+from kandev.agentctl.maker import Process
 from kandev.agentctl.server import Doors
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire

@@ -14,8 +14,8 @@ from pathlib import Path
 from kandev.agentctl.adapters.acp.documents import Document, objects, text
 from kandev.agentctl.adapters.acp.files import Files
 from kandev.agentctl.adapters.base import StartFailed
+from kandev.agentctl.child import Child, launch
 from kandev.agentctl.ending import end_family, send_signal
-from kandev.agentctl.launching import Child, launch
 from kandev.agentctl.looking import Environment, Family
 from kandev.agentctl.pipes import Drain, close_all, open_pipe
 from kandev.agentctl.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
