@@ -33,7 +33,7 @@ body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem aut
 dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; }}
 dt {{ opacity: .7; }}
 dd {{ margin: 0; overflow-wrap: anywhere; }}
-pre {{ overflow-x: auto; padding: .75rem; border: 1px solid; border-radius: .25rem; }}
+pre {{ white-space: pre-wrap; padding: .75rem; border: 1px solid; border-radius: .25rem; }}
 input, button {{ font: inherit; padding: .4rem; max-width: 100%; box-sizing: border-box; }}
 </style>
 </head>
@@ -85,9 +85,9 @@ def front(about: About, found: Counts) -> str:
     listed = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in rows.items())
     body = f"""<h1>Kandev</h1>
 <p>The backend runs. It is used from the command line on this machine:</p>
-<pre><code>kandev task --help
-kandev session --help
-kandev call workspace.list</code></pre>
+<pre><code>kandev task create "Say hello" --agent mock --prompt "say hello" --start
+kandev tail TASK
+kandev --help</code></pre>
 <dl>
 {listed}
 </dl>
