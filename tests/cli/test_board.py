@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from kandev.cli import naming
+from kandev.cli.failures import Failed
 from tests.cli.conftest import OTHER_TASK, SESSION, TASK, Kandev, a_task
 from tests.cli.fake_backend import FakeBackend, Payload, Refusal
+from tests.docs.generated import command_paths
 
 
 @pytest.mark.proves("CLI-commands")
@@ -105,16 +108,16 @@ def test_a_task_whose_agent_did_not_start_is_said_to_exist(kandev: Kandev, backe
 @pytest.mark.parametrize(
     ("words", "action", "payload"),
     [
-        (("move", "11", "done"), "task.move", {"id": TASK, "workflow_step_id": "s2"}),
+        (("move", "aa11", "done"), "task.move", {"id": TASK, "workflow_step_id": "s2"}),
         (
             ("move", TASK, "s2", "--position", "0"),
             "task.move",
             {"id": TASK, "workflow_step_id": "s2", "position": 0},
         ),
-        (("archive", "11"), "task.archive", {"id": TASK}),
-        (("archive", "11", "--undo"), "task.unarchive", {"id": TASK}),
-        (("delete", "11", "--yes"), "task.delete", {"id": TASK}),
-        (("state", "11", "review"), "task.state", {"id": TASK, "state": "REVIEW"}),
+        (("archive", "aa11"), "task.archive", {"id": TASK}),
+        (("archive", "aa11", "--undo"), "task.unarchive", {"id": TASK}),
+        (("delete", "aa11", "--yes"), "task.delete", {"id": TASK}),
+        (("state", "aa11", "review"), "task.state", {"id": TASK, "state": "REVIEW"}),
     ],
 )
 def test_a_task_is_changed(
@@ -130,7 +133,7 @@ def test_a_task_is_changed(
 
 
 def test_a_task_is_shown_with_its_sessions(kandev: Kandev, backend: FakeBackend) -> None:
-    people, programs = kandev("task", "show", "11"), kandev("task", "show", "11", "--json")
+    people, programs = kandev("task", "show", "aa11"), kandev("task", "show", "aa11", "--json")
 
     assert "Fix the login" in people.out
     assert SESSION in people.out
@@ -146,6 +149,7 @@ def test_a_task_is_shown_with_its_sessions(kandev: Kandev, backend: FakeBackend)
         ("06ekq", 1, "names 2 of the tasks"),
         ("task_", 1, "names 2 of the tasks"),
         ("nothing", 1, "No task is named 'nothing'; look with `kandev task list`."),
+        ("a11", 1, "No task is named 'a11'; look with `kandev task list`."),
     ],
 )
 def test_an_id_is_named_by_any_unique_end(
@@ -155,6 +159,52 @@ def test_an_id_is_named_by_any_unique_end(
 
     assert ran.code == code
     assert sentence in ran.err
+
+
+@pytest.mark.parametrize("kind", ["task", "session", "workspace", "workflow", "step", "profile"])
+def test_a_name_that_nothing_has_leads_to_a_list_that_exists(kind: str) -> None:
+    with pytest.raises(Failed) as failed:
+        naming.pick(kind, "nothing", [])
+
+    words = failed.value.message.partition("`kandev ")[2].partition("`")[0].split()
+    assert tuple(words) in set(command_paths())
+
+
+def test_a_start_that_failed_is_seen_in_the_list_and_on_the_task(
+    kandev: Kandev, backend: FakeBackend
+) -> None:
+    why = "The command frobnicate was not found. " + "x" * 200
+    failed = a_task(error=why)
+    backend.answers |= {"task.list": {"tasks": [failed, a_task(OTHER_TASK)]}, "task.get": failed}
+
+    listed, shown = kandev("task", "list").out.splitlines(), kandev("task", "show", TASK).out
+    seen = on_a_terminal(kandev, "task", "list", NO_COLOR="1").splitlines()
+
+    assert listed[0].split() == ["ID", "STATE", "STEP", "TITLE", "NOTE"]
+    assert listed[1].endswith(f"start failed: {why}")
+    assert listed[2].endswith("Fix the login")
+    assert f"start failed: {why}" in shown.splitlines()
+    assert seen[1].rstrip().endswith("…") and "start failed: The command" in seen[1]
+    assert len(seen) == 3
+
+
+def test_a_task_is_not_deleted_when_nobody_can_be_asked(
+    kandev: Kandev, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+
+    ran = kandev("task", "delete", TASK)
+
+    assert (ran.code, backend.payloads("task.delete")) == (2, [])
+    assert "--yes" in ran.err
+
+
+def test_a_task_that_was_only_created_says_how_to_start_it(kandev: Kandev, backend: FakeBackend) -> None:
+    backend.answers["task.create"] = {"task": a_task()}
+
+    said = kandev("task", "create", "x").out.splitlines()
+
+    assert said[1] == f"Start an agent on it with `kandev session launch {TASK}`."
 
 
 def test_repositories_and_workspaces_are_added_and_listed(kandev: Kandev, backend: FakeBackend) -> None:
@@ -170,6 +220,10 @@ def test_repositories_and_workspaces_are_added_and_listed(kandev: Kandev, backen
     assert kandev("repository", "list", "--json").json == {"repositories": [shop]}
     assert "w2" in kandev("workspace", "create", "Two").out
     assert kandev("workspace", "list", "--json").json["workspaces"][0]["name"] == "Default"
+    flow = kandev("workflow", "list").out.splitlines()[1].split(maxsplit=2)
+    assert flow == ["f1", "Kanban", "In Progress → Done"]
+    assert kandev("workflow", "list", "--json").json["workflows"][0]["steps"][1]["id"] == "s2"
+    assert "No workspace is named 'x'" in kandev("workflow", "list", "--workspace", "x").err
     assert "No workspace is named 'x'" in kandev("repository", "list", "--workspace", "x").err
 
 

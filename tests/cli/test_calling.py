@@ -136,8 +136,8 @@ def test_an_error_is_a_sentence_for_people_and_an_object_for_programs(
         raise Refusal("VALIDATION_ERROR", "There is no state NAPPING.")
 
     backend.answers["task.state"] = refuse
-    people = kandev("task", "state", "11", "napping")
-    programs = kandev("task", "state", "11", "napping", "--json")
+    people = kandev("task", "state", "aa11", "napping")
+    programs = kandev("task", "state", "aa11", "napping", "--json")
 
     assert (people.code, people.err) == (1, "kandev: There is no state NAPPING.\n")
     assert (programs.code, json.loads(programs.err)["code"]) == (1, "VALIDATION_ERROR")

@@ -90,6 +90,27 @@ def test_a_home_that_cannot_be_used_and_a_wrong_setting_are_named(kandev: Kandev
     assert "unknown key 'prot'" in verdicts(kandev, 1)["home"][1]
 
 
+@pytest.mark.proves("CLI-doctor", "BAD-home-unwritable")
+def test_a_home_that_cannot_be_made_is_named(kandev: Kandev, tmp_path: Path) -> None:
+    ran = kandev("doctor", "--home", "/proc/kandev", "--json")
+    found = {check["name"]: check for check in ran.json["checks"]}
+    assert (ran.code, found["home"]["verdict"]) == (1, "missing")
+    assert found["home"]["sentence"].startswith("/proc/kandev cannot be made in /proc (")
+
+    (tmp_path / "file").write_text("a file")
+    assert kandev("doctor", "--home", str(tmp_path / "file" / "deep" / "home")).code == 1
+
+
+def test_a_home_that_is_not_there_is_tried_and_nothing_is_left(
+    kandev: Kandev, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = kandev("doctor", "--home", str(tmp_path / "deep" / "home"))
+    assert (ran.code, list(tmp_path.iterdir())) == (0, [])
+
+    monkeypatch.setenv("KANDEV_PORT", "many")
+    assert "KANDEV_PORT" in verdicts(kandev, 1)["home"][1]
+
+
 @pytest.mark.proves("CLI-doctor")
 def test_a_port_in_use_by_somebody_else_is_named(kandev: Kandev, a_free_port: int) -> None:
     with socket.create_server(("127.0.0.1", a_free_port)):

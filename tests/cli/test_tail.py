@@ -130,6 +130,17 @@ def test_a_permission_is_shown_with_how_to_answer_it(kandev: Kandev, backend: Fa
     ]
 
 
+@pytest.mark.parametrize("status", ["selected", "rejected"])
+def test_a_permission_that_was_rejected_reads_so(kandev: Kandev, backend: FakeBackend, status: str) -> None:
+    options = [{"option_id": "no", "name": "No", "kind": "reject_once"}]
+    settled = message(
+        "m1", "Delete all?", "permission_request", options=options, status=status, option_id="no"
+    )
+    backend.plays = [Play(snapshot(settled, state="COMPLETED"))]
+
+    assert kandev("tail", SESSION).out.splitlines()[0] == "permission: Delete all?: rejected"
+
+
 @pytest.mark.proves("CLI-tail")
 def test_it_goes_on_where_it_was_after_the_backend_restarted_elsewhere(
     kandev: Kandev, backend: FakeBackend

@@ -33,7 +33,9 @@ async def test_a_newcomer_starts_watches_cancels_asks_again_reviews_and_stops(
         shown = await run(house, "session", "explain", session_id)
         assert shown.out.startswith("The agent is working.")
         cancelled = await run(house, "cancel", session_id)
-        assert cancelled.code == 0, cancelled
+        assert (cancelled.code, cancelled.out) == (0, "Turn cancelled; the session takes a new prompt.\n")
+        nothing = await run(house, "cancel", session_id)
+        assert (nothing.code, nothing.out) == (0, "No turn was running; nothing was cancelled.\n")
         again = await run(house, "message", "send", session_id, "say all done")
         assert again.code == 0 and again.out.startswith("sent")
         await turns_over(events, 2)
@@ -45,12 +47,17 @@ async def test_a_newcomer_starts_watches_cancels_asks_again_reviews_and_stops(
     (tree / "README.md").write_text("# Hello\nworld\n")
     diff = await run(house, "session", "diff", session_id)
     assert "+world" in diff.out
+    nowhere = await run(house, "session", "diff", session_id, "nowhere.txt")
+    assert nowhere.code == 1 and "There is no 'nowhere.txt'" in nowhere.err
     changes = await run(house, "session", "changes", session_id)
     assert "README.md" in changes.out
     (tree / "README.md").write_text("# Hello\n")
     task_id = (await house.call("session.get", {"session_id": session_id}))["task_id"]
     stopped = await run(house, "stop", task_id)
     assert stopped.code == 0, stopped
+    again = await run(house, "stop", task_id)
+    assert (again.code, again.err) == (1, "kandev: Nothing of it runs: there is nothing to stop.\n")
+    assert (await run(house, "task", "delete", task_id)).code == 2
     assert "Traceback" not in (house.home / "backend.err").read_text()
     await until_true(lambda: not marked(session_id), "the agent is gone")
 
@@ -89,6 +96,48 @@ async def test_a_program_does_the_same_and_reads_json(house: Kandev, tmp_path: P
     assert (await run(house, "task", "delete", task_id, "--yes", "--json")).data["success"] is True
 
 
+@pytest.mark.proves("CLI-commands", "CANCEL-layer-cli")
+async def test_a_task_that_was_only_created_is_started_with_what_it_says(house: Kandev) -> None:
+    made = await run(house, "task", "create", "say hello", "--agent", "mock")
+    launched = await run(house, *made.out.split("`kandev ")[1].split("`")[0].split())
+    assert launched.code == 0 and "Its first message is the task's title." in launched.out
+    session_id = launched.out.split("kandev tail ")[1].split("`")[0]
+    watched = await run(house, "tail", "--until-idle", session_id)
+    assert "agent: hello" in watched.out
+
+
+@pytest.mark.proves("CLI-commands", "CANCEL-layer-cli")
+async def test_a_task_with_several_sessions_means_the_one_at_work(house: Kandev) -> None:
+    task_id, first = await house.session("say hello")
+    async with house.watching(first) as events:
+        await turns_over(events)
+    launch = {"task_id": task_id, "prompt": "say second\nsleep 600"}
+    second = str((await house.call("session.launch", launch))["session_id"])
+    async with house.watching(second) as events:
+        await agent_spoke(events)
+        explained = (await run(house, "session", "explain", task_id, "--json")).data
+        assert explained["session_id"] == second
+        await house.call("message.add", {"task_id": task_id, "session_id": first, "content": "sleep 600"})
+        several = await run(house, "cancel", task_id)
+        assert several.code == 1 and first in several.err and second in several.err
+        assert (await house.call("session.get", {"session_id": second}))["state"] == "RUNNING"
+        await house.call("agent.cancel", {"session_id": first})
+        assert (await run(house, "cancel", task_id, "--json")).data["session_id"] == second
+        await turns_over(events)
+
+
+@pytest.mark.proves("CLI-tail")
+async def test_a_permission_that_was_rejected_reads_so_in_tail(house: Kandev) -> None:
+    _, session_id = await house.session("ask May I delete it?")
+    async with house.watching(session_id) as events:
+        await events.until("session.permission_requested")
+        answered = await run(house, "permission", "answer", session_id, "--reject")
+        assert answered.code == 0, answered
+        await turns_over(events)
+    watched = await run(house, "tail", "--until-idle", session_id)
+    assert "permission: May I delete it?: rejected" in watched.out.splitlines()
+
+
 @pytest.mark.proves("CLI-tail")
 async def test_tail_follows_a_session_live_until_it_is_over(house: Kandev) -> None:
     _, session_id = await house.session("ask Go on\nstream 20 5")
@@ -124,6 +173,7 @@ async def test_a_cancel_that_the_agent_does_not_obey_exits_1_and_says_so(house: 
         ran = await run(house, "cancel", session_id)
         assert (ran.code, ran.out) == (1, "")
         assert "cancel timed out, still under way" in ran.err
+        assert f"`kandev session explain {session_id}`" in ran.err
         await events.state("WAITING_FOR_INPUT")
     called = await run(house, "call", "agent.cancel", json.dumps({"session_id": session_id}))
     assert called.code == 1 and called.error["code"] == "CONFLICT"

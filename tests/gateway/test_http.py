@@ -149,7 +149,7 @@ async def test_the_front_page_says_what_runs_where(house: House) -> None:
     await house.task()
     page = await house.http.get("/")
     assert page.status_code == 200
-    for part in ("0.1.0", "http://127.0.0.1:1", str(house.tmp / "home"), "<dd>1</dd>", "kandev call"):
+    for part in ("0.1.0", "http://127.0.0.1:1", str(house.tmp / "home"), "<dd>1</dd>", "kandev task create"):
         assert part in page.text
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert not re.search(r'(src|href)="(https?:)?//', page.text)

@@ -1,4 +1,4 @@
-"""`repository` and `workspace`: what tasks belong to and work on.
+"""`repository`, `workspace` and `workflow`: what tasks belong to and work on.
 
 Not here: tasks (`tasks`).
 """
@@ -22,13 +22,9 @@ def repository() -> None:
 @client_command
 def list_repositories(client: Client, workspace: str | None) -> None:
     """List repositories."""
-    if workspace:
-        places = [naming.workspace(client, workspace)]
-    else:
-        places = client.listed("workspace.list", "workspaces")
     found = [
         each
-        for place in places
+        for place in _places(client, workspace)
         for each in client.listed("repository.list", "repositories", {"workspace_id": place["id"]})
     ]
     if client.out.data({"repositories": found}):
@@ -83,3 +79,31 @@ def create(client: Client, name: str) -> None:
     made = client.call("workspace.create", {"name": name})
     if not client.out.data(made):
         client.out.say(f"Workspace {made['id']} created.")
+
+
+@click.group()
+def workflow() -> None:
+    """List workflows and their steps."""
+
+
+@workflow.command("list")
+@click.option("--workspace", metavar="NAME", help="Only of this workspace.")
+@client_command
+def list_workflows(client: Client, workspace: str | None) -> None:
+    """List workflows with their steps, in order."""
+    found = [
+        each
+        for place in _places(client, workspace)
+        for each in client.listed("workflow.list", "workflows", {"workspace_id": place["id"]})
+    ]
+    if client.out.data({"workflows": found}):
+        return
+    rows = ((shown_id(w["id"]), w["name"], " → ".join(s["name"] for s in w["steps"])) for w in found)
+    client.out.table(("id", "name", "steps"), rows, "There are no workflows.")
+
+
+def _places(client: Client, workspace: str | None) -> list[naming.Thing]:
+    """The named workspace, else all."""
+    if workspace:
+        return [naming.workspace(client, workspace)]
+    return client.listed("workspace.list", "workspaces")

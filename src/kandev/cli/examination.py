@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,14 +74,8 @@ def processes(_: Path) -> Iterator[Finding]:
 
 def home(where: Path) -> Iterator[Finding]:
     """The home's place, permissions and settings."""
-    if not where.exists():
-        above = next(parent for parent in where.parents if parent.exists())
-        if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
-            yield Finding("home", "ok", f"{where} does not exist yet; the first start makes it.")
-        else:
-            yield Finding(
-                "home", "missing", f"{where} cannot be made in {above}; choose another with --home."
-            )
+    if not os.path.lexists(where):
+        yield _not_yet(where)
         return
     try:
         config.read({"home": str(where)})  # writes and removes an empty file: nothing else tells for sure
@@ -92,6 +87,21 @@ def home(where: Path) -> Iterator[Finding]:
         if path.exists() and path.stat().st_mode & 0o077:
             mode = "700" if path.is_dir() else "600"
             yield Finding("home", "note", f"Others can look into {path}; run `chmod {mode} {path}`.")
+
+
+def _not_yet(where: Path) -> Finding:
+    """A home that is not there. Whether it can be made is tried beside it, with a folder that goes again."""
+    above = next(parent for parent in where.parents if os.path.lexists(parent))
+    try:
+        with tempfile.TemporaryDirectory(prefix=".kandev-", dir=above):
+            pass
+        config.read({"home": str(where)}, make_home=False)
+    except OSError as error:
+        sentence = f"{where} cannot be made in {above} ({error.strerror}); choose another with --home."
+        return Finding("home", "missing", sentence)
+    except config.BadSetting as error:
+        return Finding("home", "missing", str(error))
+    return Finding("home", "ok", f"{where} does not exist yet; the first start makes it.")
 
 
 def port(where: Path) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 Not here: watching live (`tail`).
 """
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,17 +51,24 @@ def send(client: Client, target: str, text: str, key: str | None) -> None:
 
 @message.command("list")
 @click.argument("target", metavar="SESSION|TASK")
-@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many (default: all).")
+@click.option("--limit", type=click.IntRange(1, 1000), help="Only the last ones, so many (default: all).")
+@click.option("--oldest", is_flag=True, help="With --limit: the first ones instead.")
 @click.option("--before", metavar="MESSAGE", help="The ones before this message id.")
-@click.option("--after", metavar="MESSAGE", help="The ones after this message id.")
+@click.option(
+    "--after", metavar="MESSAGE", help="The ones after this message id; with --limit the next ones."
+)
 @client_command
-def list_messages(client: Client, /, target: str, **options: Any) -> None:
+def list_messages(client: Client, /, target: str, oldest: bool, **options: Any) -> None:
     """Show a session's messages, oldest first."""
+    limit, placed = options["limit"], options["before"] or options["after"]
+    if oldest and (not limit or placed):
+        raise click.UsageError("--oldest goes with --limit, and with neither --before nor --after.")
     id = naming.session_or_task(client, target)["id"]
-    if any(options.values()):
+    if placed or oldest:
         found = client.call("message.list", {"session_id": id, **options}).get("messages", [])
     else:
-        found = list(transcript(client, id))
+        # Lists begin with the oldest; where the last ones begin is known at the end only.
+        found = list(deque(transcript(client, id), limit))
     if client.out.data({"messages": found}):
         return
     for each in found:
@@ -97,7 +105,7 @@ def status(client: Client, entry_id: str) -> None:
 @client_command
 def queue(client: Client, target: str) -> None:
     """Show the messages that wait for a turn."""
-    id = naming.session_or_task(client, target)["id"]
+    id = naming.session_or_task(client, target, naming.has_waiting, naming.works)["id"]
     answer = client.call("message.queue.get", {"session_id": id})
     if client.out.data(answer):
         return
@@ -122,11 +130,11 @@ def queue(client: Client, target: str) -> None:
 @client_command
 def remove(client: Client, target: str, entry: str) -> None:
     """Take a waiting message out of the queue."""
-    id = naming.session_or_task(client, target)["id"]
+    id = naming.session_or_task(client, target, naming.has_waiting, naming.works)["id"]
     waiting = client.call("message.queue.get", {"session_id": id}).get("entries", [])
     try:
         chosen = naming.pick("entry", entry, waiting)["id"]
-    except Failed:
+    except naming.Unknown:
         raise Failed(f"No entry {entry!r} waits; look with `kandev message queue {id}`.") from None
     answer = client.call("message.queue.remove", {"session_id": id, "entry_id": chosen})
     if not client.out.data(answer):

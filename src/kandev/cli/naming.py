@@ -10,15 +10,26 @@ from kandev.cli.client import Client
 from kandev.cli.failures import Failed, Refused
 
 TERMINAL = ("COMPLETED", "FAILED", "CANCELLED")
+WORKING = ("STARTING", "RUNNING")
 NAMED = 5
 """So many candidates are named in a sentence."""
+END_MIN = 4
+"""Letters of an id that name it: fewer fit by chance."""
+LISTS = {"step": "workflow list", "entry": "message queue"}
+"""Where things are listed that have no command of their own."""
 Thing = dict[str, Any]
+Wish = Callable[[Thing], bool]
+"""Which of a task's sessions a command is for."""
+
+
+class Unknown(Failed):
+    """Nothing is named so."""
 
 
 def pick(kind: str, text: str, things: Iterable[Thing], *names: str) -> Thing:
     """The one thing that `text` names by id, by one of its members `names`, or by an end of its id.
 
-    Raises Failed when there is none or more than one.
+    Raises Unknown when there is none, Failed when there are more than one.
     """
     known = list(things)
     ways: tuple[Callable[[Thing], bool], ...] = (
@@ -33,12 +44,14 @@ def pick(kind: str, text: str, things: Iterable[Thing], *names: str) -> Thing:
             return fitting[0]
         if fitting:
             ids = ", ".join(str(thing["id"]) for thing in fitting[:NAMED])
-            raise Failed(f"{text!r} names {len(fitting)} of the {kind}s ({ids}); say more of the id.")
-    raise Failed(f"No {kind} is named {text!r}; look with `kandev {kind} list`.")
+            kinds = "entries" if kind == "entry" else f"{kind}s"
+            raise Failed(f"{text!r} names {len(fitting)} of the {kinds} ({ids}); say more of the id.")
+    raise Unknown(f"No {kind} is named {text!r}; look with `kandev {LISTS.get(kind, f'{kind} list')}`.")
 
 
 def _at_an_end(id: str, text: str) -> bool:
-    return bool(text) and (id.startswith(text) or id.endswith(text) or id.partition("_")[2].startswith(text))
+    ends = id.startswith(text) or id.endswith(text) or id.partition("_")[2].startswith(text)
+    return ends and len(text) >= END_MIN
 
 
 def task(client: Client, text: str) -> Thing:
@@ -47,35 +60,74 @@ def task(client: Client, text: str) -> Thing:
     return found or pick("task", text, tasks(client))
 
 
-def session(client: Client, text: str) -> Thing:
-    """The session. Raises Failed."""
-    found = _exact(client, "session.get", {"session_id": text})
-    return found or pick("session", text, sessions(client))
+def works(session: Thing) -> bool:
+    """A turn of it is under way or comes."""
+    return session.get("state") in WORKING
 
 
-def session_or_task(client: Client, text: str) -> Thing:
-    """A session, or the session of a task that is meant: the primary one if it is not over, else the newest
-    that is not, else the primary. Raises Failed."""
+def lives(session: Thing) -> bool:
+    """There is something of it that can be stopped."""
+    return works(session) or bool(session.get("execution"))
+
+
+def rests(session: Thing) -> bool:
+    """It has no agent, and may be taken up again."""
+    return not lives(session)
+
+
+def has_waiting(session: Thing) -> bool:
+    """Messages wait in its queue."""
+    return bool((session.get("queue") or {}).get("count"))
+
+
+def asks(session: Thing) -> bool:
+    """Its agent waits for a decision."""
+    return session.get("waiting_for") == "permission"
+
+
+def session_or_task(client: Client, text: str, *wishes: Wish, exact: bool = True) -> Thing:
+    """A session, or the one of a task's sessions that is meant.
+
+    The first of `wishes` (default: it works) that any of them fulfils decides; where several fulfil it, they
+    have to be named, unless `exact` is False. Of what is left: the primary one if it is not over, else the
+    newest that is not, else the primary. Raises Failed.
+    """
     if found := _exact(client, "session.get", {"session_id": text}):
         return found
     chosen = _exact(client, "task.get", {"id": text})
     if chosen is None:
-        every = tasks(client)
-        fitting = [thing for thing in every if _at_an_end(str(thing["id"]), text)]
+        fitting = [thing for thing in tasks(client) if _at_an_end(str(thing["id"]), text)]
         if not fitting:
-            return pick("session", text, sessions(client))
+            return _session_named(client, text)
         chosen = pick("task", text, fitting)
-    return _meant(chosen, of_task(client, chosen))
+    return _meant(chosen, of_task(client, chosen), wishes or (works,), exact=exact)
 
 
-def _meant(chosen: Thing, found: list[Thing]) -> Thing:
+def _session_named(client: Client, text: str) -> Thing:
+    fitting = [thing for thing in sessions(client) if _at_an_end(str(thing["id"]), text)]
+    if not fitting:
+        raise Failed(
+            f"No session or task is named {text!r}; look with `kandev task list` and `kandev session list`."
+        )
+    return pick("session", text, fitting)
+
+
+def _meant(chosen: Thing, found: list[Thing], wishes: Iterable[Wish], *, exact: bool) -> Thing:
     if not found:
         raise Failed(
             f"The task {chosen['id']} has no session; start one with `kandev session launch {chosen['id']}`."
         )
-    primary = [s for s in found if s.get("is_primary")]
-    open_ones = [s for s in (*primary, *found) if s.get("state") not in TERMINAL]
-    return (*open_ones, *primary, *found)[0]
+    fulfilling = ([s for s in found if wish(s)] for wish in wishes)
+    wished = next(filter(None, fulfilling), [])
+    if exact and len(wished) > 1:
+        named = ", ".join(f"{s['id']} ({s.get('state')})" for s in wished)
+        raise Failed(
+            f"The task {chosen['id']} has {len(wished)} sessions that may be meant; name one: {named}."
+        )
+    among = wished or found
+    primary = [s for s in among if s.get("is_primary")]
+    open_ones = [s for s in (*primary, *among) if s.get("state") not in TERMINAL]
+    return (*open_ones, *primary, *among)[0]
 
 
 def tasks(client: Client, **chosen: object) -> list[Thing]:

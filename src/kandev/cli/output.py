@@ -6,6 +6,7 @@ Not here: live transcripts (`transcript`), sentences about failures (`failures`)
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ COLOURS = {
     "CANCELLED": "magenta",
     "COMPLETED": "blue",
 }
+NOTE_MIN = 24
+"""Letters of a note that are shown, however narrow the terminal is."""
 Row = Sequence[object]
 
 
@@ -87,12 +90,17 @@ class Output:
         return self.as_json
 
     def table(self, columns: Sequence[str], rows: Iterable[Row], empty: str) -> None:
-        """A table for a person; `empty` is said when there are no rows."""
+        """A table for a person; `empty` is said when there are no rows.
+
+        A last column "note" is left out when nobody has one, and on a terminal cut to the width.
+        """
         texts = [[line_of("" if cell is None else cell) for cell in row] for row in rows]
+        if texts and columns[-1] == "note" and not any(row[-1] for row in texts):
+            columns, texts = columns[:-1], [row[:-1] for row in texts]
         if not texts:
             self.say(empty)
         elif is_terminal():
-            _rich_table(columns, texts)
+            _rich_table(columns, _cut(texts) if columns[-1] == "note" else texts)
         else:
             _plain_table(columns, texts)
 
@@ -104,6 +112,13 @@ class Output:
             text = clean(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             shown = text.replace("\n", "\n" + " " * (width + 2))
             self.say(f"{paint(name.ljust(width), dim=True)}  {paint(shown, COLOURS.get(text))}")
+
+
+def _cut(rows: list[list[str]]) -> list[list[str]]:
+    """The last cells, as long as they fit behind the longest of the others."""
+    taken = sum(max(len(row[i]) for row in rows) + 2 for i in range(len(rows[0]) - 1))
+    left = max(NOTE_MIN, shutil.get_terminal_size().columns - taken)
+    return [[*row[:-1], row[-1] if len(row[-1]) <= left else f"{row[-1][: left - 1]}…"] for row in rows]
 
 
 def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

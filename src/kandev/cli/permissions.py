@@ -26,7 +26,7 @@ def permission() -> None:
 @client_command
 def list_permissions(client: Client, target: str) -> None:
     """List the open requests of a session."""
-    waiting = _open(client, naming.session_or_task(client, target)["id"])
+    waiting = _open(client, naming.session_or_task(client, target, naming.asks, naming.works)["id"])
     if client.out.data({"requests": waiting}):
         return
     rows = ((w["request_id"], w["title"], _options(w)) for w in waiting)
@@ -37,17 +37,19 @@ def list_permissions(client: Client, target: str) -> None:
 @click.argument("target", metavar="SESSION|TASK")
 @click.argument("request", required=False)
 @click.option("--option", "option_id", metavar="OPTION", help="The option's id.")
-@click.option("--allow", "verdict", flag_value="allow", help="The option that allows, once if there is one.")
-@click.option("--reject", "verdict", flag_value="reject", help="Reject it.")
-@click.option("--cancel", "verdict", flag_value="cancel", help="Close it without a decision.")
+@click.option("--allow", is_flag=True, help="The option that allows, once if there is one.")
+@click.option("--reject", is_flag=True, help="Reject it.")
+@click.option("--cancel", is_flag=True, help="Close it without a decision.")
 @client_command
 def answer(
-    client: Client, target: str, request: str | None, option_id: str | None, verdict: str | None
+    client: Client, /, target: str, request: str | None, option_id: str | None, **verdicts: bool
 ) -> None:
     """Answer a REQUEST (default: the only open one) of a session."""
-    if (option_id is None) == (verdict is None):
+    given = [name for name, wanted in verdicts.items() if wanted]
+    if len(given) + (option_id is not None) != 1:
         raise click.UsageError("Give one of --option, --allow, --reject and --cancel.")
-    id = naming.session_or_task(client, target)["id"]
+    verdict = given[0] if given else None
+    id = naming.session_or_task(client, target, naming.asks, naming.works)["id"]
     payload: dict[str, Any] = {"session_id": id, "request_id": request}
     if request is None or verdict == "allow":
         asked = _chosen(_open(client, id), request)

@@ -29,6 +29,7 @@ COMMANDS = {
     "profile": "agents:profile",
     "repository": "board:repository",
     "workspace": "board:workspace",
+    "workflow": "board:workflow",
     "doctor": "doctor:doctor",
 }
 

@@ -12,7 +12,7 @@ import click
 from kandev.cli import naming
 from kandev.cli.client import Client, client_command, text_or_stdin
 from kandev.cli.failures import Failed, Refused
-from kandev.cli.output import clean, shown_id
+from kandev.cli.output import COLOURS, clean, paint, shown_id
 
 
 @click.group()
@@ -60,7 +60,12 @@ def _created(client: Client, answer: dict[str, Any]) -> None:
     if not client.out.data(answer):
         client.out.say(f"Task {made['id']} created.")
         if session:
-            client.out.say(f"Session {session} starts; watch it with `kandev tail {session}`.")
+            client.out.say(
+                f"Session {session} is starting; `kandev tail {session}` shows whether it came up, "
+                "and what it does."
+            )
+        else:
+            client.out.say(f"Start an agent on it with `kandev session launch {made['id']}`.")
     if answer.get("start_error"):
         raise Failed(f"The task was created, but its agent was not started: {answer['start_error']}")
 
@@ -89,13 +94,17 @@ def list_tasks(client: Client, workspace: str | None, archived: bool) -> None:
     if client.out.data({"tasks": found}):
         return
     steps = _steps(client, {str(each["workspace_id"]) for each in found})
-    rows = (
-        (shown_id(each["id"]), each["state"], steps.get(each["workflow_step_id"], ""), each["title"])
-        for each in found
-    )
-    client.out.table(
-        ("id", "state", "step", "title"), rows, "There are no tasks; make one with `kandev task create`."
-    )
+    rows = [
+        (shown_id(t["id"]), t["state"], steps.get(t["workflow_step_id"], ""), t["title"], _note(t))
+        for t in found
+    ]
+    columns: tuple[str, ...] = ("id", "state", "step", "title", "note")
+    client.out.table(columns, rows, "There are no tasks; make one with `kandev task create`.")
+
+
+def _note(task: naming.Thing) -> str:
+    """What a person should know beyond the state: it does not tell that a start failed."""
+    return f"start failed: {task['error']}" if task.get("error") else ""
 
 
 def _steps(client: Client, workspaces: set[str]) -> dict[str, str]:
@@ -113,10 +122,15 @@ def show(client: Client, task_id: str) -> None:
     sessions = naming.of_task(client, found)
     if client.out.data({**found, "sessions": sessions}):
         return
-    client.out.facts(found)
+    client.out.facts({name: value for name, value in found.items() if name != "error"})
+    if note := _note(found):
+        client.out.say(paint(clean(note), COLOURS["FAILED"], bold=True))
     client.out.say("")
-    rows = ((shown_id(s["id"]), s["state"], s.get("name", ""), s.get("since", "")) for s in sessions)
-    client.out.table(("session", "state", "name", "since"), rows, "It has no session.")
+    rows = (
+        (shown_id(s["id"]), s["state"], s.get("name", ""), s.get("since", ""), s.get("error", ""))
+        for s in sessions
+    )
+    client.out.table(("session", "state", "name", "since", "note"), rows, "It has no session.")
 
 
 @task.command()
@@ -151,8 +165,10 @@ def archive(client: Client, task_id: str, undo: bool) -> None:
 @client_command
 def delete(client: Client, task_id: str, yes: bool) -> None:
     """Delete a task with its sessions."""
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError("Nobody can be asked here: say --yes to delete the task and its sessions.")
     found = naming.task(client, task_id)
-    if not yes and sys.stdin.isatty():
+    if not yes:
         click.confirm(f"Delete {found['title']!r} and its sessions?", abort=True, err=True)
     answer = client.call("task.delete", {"id": found["id"]})
     _changed(client, {"id": found["id"], **answer}, "is deleted")

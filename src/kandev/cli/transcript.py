@@ -106,9 +106,7 @@ def _tool_or_other(message: Piece) -> str:
         case "permission_request" if _waits(message):
             return f"{paint('permission', 'yellow', bold=True)}: {line_of(content)}"
         case "permission_request":
-            chosen = asked.get("option_id")
-            outcome = f"{asked.get('status')}{f' ({chosen})' if chosen else ''}"
-            return f"{paint('permission', 'yellow')}: {line_of(content)}: {line_of(outcome)}"
+            return f"{paint('permission', 'yellow')}: {line_of(content)}: {line_of(_outcome(asked))}"
         case "plan":
             return f"{paint('plan', 'magenta')}:\n" + "\n".join(
                 f"  {step}" for step in clean(content).split("\n")
@@ -120,6 +118,15 @@ def _tool_or_other(message: Piece) -> str:
         case "clarification_request":
             return f"{paint('question', 'yellow', bold=True)}: {line_of(content)}"
     return ""
+
+
+def _outcome(asked: Piece) -> str:
+    """How a permission request ended. Choosing an option that rejects is a rejection."""
+    chosen, status = asked.get("option_id"), str(asked.get("status"))
+    kinds = [str(o.get("kind")) for o in asked.get("options") or [] if o.get("option_id") == chosen]
+    if status == "rejected" or (chosen and any(kind.startswith("reject") for kind in kinds)):
+        return "rejected"
+    return f"{status} ({chosen})" if chosen else status
 
 
 def state_line(old: object, new: object) -> str:

@@ -3,12 +3,17 @@
 Not here: how they are done and what they wait for (the backend).
 """
 
+from typing import Any
+
 import click
 
 from kandev.cli import naming
 from kandev.cli.client import Client, client_command
 from kandev.cli.failures import Failed
-from kandev.cli.sessions import stop_session, told
+from kandev.cli.sessions import call_stop, stop_session, told
+
+UNDER_WAY = "cancel timed out, still under way"
+"""What a cancel hears whose agent does not obey, in the backend's words."""
 
 
 @click.command()
@@ -17,13 +22,56 @@ from kandev.cli.sessions import stop_session, told
 def cancel(client: Client, target: str) -> None:
     """Cancel the present turn; session and agent stay."""
     session = naming.session_or_task(client, target)
-    answer = client.call("agent.cancel", {"task_id": session.get("task_id"), "session_id": session["id"]})
-    told(client, answer, f"No turn runs any more; session {session['id']} takes a new prompt.")
+    id = session["id"]
+    answer = client.call("agent.cancel", {"task_id": session.get("task_id"), "session_id": id})
+    if answer.get("error") == UNDER_WAY:
+        client.out.data(answer)
+        raise Failed(
+            f"{UNDER_WAY}. A process that does not obey is ended and replaced; "
+            f"`kandev session explain {id}` shows how far that is."
+        )
+    told(client, answer, "" if client.out.as_json else _what_came_of_it(client, session))
+
+
+def _what_came_of_it(client: Client, before: dict[str, Any]) -> str:
+    """The truth about a cancel that succeeded, from what it left behind."""
+    try:
+        after = client.call("session.get", {"session_id": before["id"]})
+    except Failed:
+        return f"No turn of session {before['id']} runs any more."
+    waiting = _waiting(after)
+    # The revision grows with every cancel of a turn, and with nothing else.
+    if after.get("cancellation_revision") != before.get("cancellation_revision"):
+        return " ".join(filter(None, (_cancelled(after), waiting)))
+    parked_now = after.get("parked_reason") and not before.get("parked_reason")
+    if parked_now and waiting:
+        starts = "the agent still starts. " if after.get("state") == "STARTING" else "the agent stays. "
+        return f"Cancelled before it began: {starts}{waiting}"
+    return "No turn was running; nothing was cancelled."
+
+
+def _cancelled(after: dict[str, Any]) -> str:
+    state = after.get("state")
+    if state == "WAITING_FOR_INPUT":
+        return "Turn cancelled; the session takes a new prompt."
+    if state in naming.WORKING:
+        return "Turn cancelled; the session is at work on what came next."
+    return f"Turn cancelled; the session is {state}."
+
+
+def _waiting(session: dict[str, Any]) -> str:
+    """What became of the messages behind the turn."""
+    queue = session.get("queue") or {}
+    count = queue.get("count", 0)
+    if not count or queue.get("auto_run", True):
+        return ""
+    wait, them = ("1 message waits", "it") if count == 1 else (f"{count} messages wait", "them")
+    return f"{wait} parked; the next `kandev message send` releases {them}."
 
 
 @click.command()
 @click.argument("task", required=False)
-@click.option("--session", "session_id", metavar="SESSION", help="Stop one session instead of a task.")
+@click.option("--session", "session_id", metavar="SESSION|TASK", help="Stop one session instead of a task.")
 @click.option("--reason", help="Why, for the record.")
 @click.option("--force", is_flag=True, help="Without the polite steps.")
 @client_command
@@ -36,7 +84,7 @@ def stop(client: Client, task: str | None, session_id: str | None, reason: str |
     elif task is not None:
         id = naming.task(client, task)["id"]
         payload = {"task_id": id, "reason": reason, "force": force or None}
-        answer = client.call("orchestrator.stop", payload)
+        answer = call_stop(client, "orchestrator.stop", payload)
         failures = (answer.get("details") or {}).get("failures") or {}
         if failures:
             client.out.data(answer)
