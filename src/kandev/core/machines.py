@@ -33,12 +33,12 @@ OUTCOME_MOVES: Mapping[Outcome, frozenset[Outcome]] = {
 }
 """Nothing but a resume, or (COMPLETED) a new message, leaves a terminal outcome."""
 
-_OVER = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
+OVER = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 WIRE_MOVES: Mapping[str, frozenset[str]] = {
-    "CREATED": frozenset({"STARTING"}) | _OVER,
-    "STARTING": frozenset({"RUNNING", "WAITING_FOR_INPUT"}) | _OVER,
-    "RUNNING": frozenset({"WAITING_FOR_INPUT", "STARTING"}) | _OVER,
-    "WAITING_FOR_INPUT": frozenset({"RUNNING", "STARTING"}) | _OVER,
+    "CREATED": frozenset({"STARTING"}) | OVER,
+    "STARTING": frozenset({"RUNNING", "WAITING_FOR_INPUT"}) | OVER,
+    "RUNNING": frozenset({"WAITING_FOR_INPUT", "STARTING"}) | OVER,
+    "WAITING_FOR_INPUT": frozenset({"RUNNING", "STARTING"}) | OVER,
     "COMPLETED": frozenset({"RUNNING", "STARTING"}),
     "FAILED": frozenset({"STARTING"}),
     "CANCELLED": frozenset({"STARTING"}),

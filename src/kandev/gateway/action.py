@@ -6,7 +6,7 @@ Not here: the entries (`actions_board`, `actions_sessions`, `streams`), and aski
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import Ended
@@ -14,6 +14,7 @@ from kandev.wire.gateway_board import Request
 
 P = TypeVar("P", bound=Request)
 Result = dict[str, Any]
+DONE: Final[Result] = {"success": True}
 Handler = Callable[[Context, Any], Awaitable[Result]]
 
 

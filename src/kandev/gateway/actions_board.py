@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, structs
 
 from kandev import __version__
 from kandev.core import payloads
-from kandev.gateway.action import Chapter, Result
+from kandev.gateway.action import DONE, Chapter, Result
 from kandev.ports.catalogue import KnownAgent
 from kandev.usecases import (
     list_agents,
@@ -25,7 +25,6 @@ from kandev.usecases.context import Context
 from kandev.wire import gateway_board as wire
 
 chapter = Chapter()
-DONE: Result = {"success": True}
 
 
 def given(payload: Struct) -> dict[str, Any]:

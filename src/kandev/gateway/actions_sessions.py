@@ -5,7 +5,7 @@ Not here: subscriptions (`streams`).
 
 from kandev.core import payloads
 from kandev.core.errors import Invalid
-from kandev.gateway.action import Chapter, Result, with_details
+from kandev.gateway.action import DONE, Chapter, Result, with_details
 from kandev.ports.worktrees import Change
 from kandev.usecases import (
     add_message,
@@ -27,7 +27,6 @@ from kandev.usecases.context import Context
 from kandev.wire import gateway_sessions as wire
 
 chapter = Chapter()
-DONE: Result = {"success": True}
 
 
 @chapter.read("task.session.list", wire.OfTask, "A task's sessions, newest first.", "{sessions: [session]}")

@@ -13,11 +13,12 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from kandev.core.machines import WIRE_MOVES
 from kandev.ports.store import Tx
 from kandev.usecases.context import Context
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-STATES: Final = ("CREATED", "STARTING", "RUNNING", "WAITING_FOR_INPUT", "COMPLETED", "FAILED", "CANCELLED")
+STATES: Final = tuple(WIRE_MOVES)
 
 
 @dataclass

@@ -13,9 +13,9 @@ from kandev.core.records import Notification, SessionRecord
 from kandev.gateway.hub import Client, Hub, Subscription
 from kandev.gateway.outbox import Stream
 from kandev.ports.store import Tx
+from kandev.runtime.pictures import picture
 from kandev.usecases import finding
 from kandev.usecases.context import Context
-from kandev.usecases.pictures import picture
 from kandev.usecases.queue_entries import queue_payload
 from kandev.wire.gateway import read_payload
 from kandev.wire.gateway_board import OfWorkspace, WorkspaceSubscribe

@@ -32,6 +32,8 @@ from kandev.core.session import Launch, Session
 from kandev.core.views import dispatch_id, execution_status, turn_id, waiting_for, wire_state
 from kandev.ports.clock import Ids
 from kandev.ports.store import Tx
+from kandev.runtime import announcements
+from kandev.runtime.pictures import picture
 from kandev.runtime.scribe import Scribe
 
 
@@ -232,12 +234,11 @@ class _Booking:
         fresh = self._moved_task(task)
         if fresh == task:
             return
-        self._tx.tasks.update(replace(fresh, updated_at=self._stamp.at))
-        stored = self._tx.tasks.get(task.id) or fresh
-        self._notify_workspace("task.updated", {"task": payloads.task(stored)})
-        if task.state != fresh.state:
-            states = {"task_id": task.id, "old_state": task.state, "new_state": fresh.state}
-            self._notify_workspace("task.state_changed", states)
+        written = replace(fresh, updated_at=self._stamp.at)
+        self._tx.tasks.update(written)
+        announcements.task_updated(self._tx, written)
+        if task.state != written.state:
+            announcements.task_state_changed(self._tx, task, written)
 
     def _moved_task(self, task: Task) -> Task:
         if self._state == "STARTING" and self._record.state != "STARTING":
@@ -269,9 +270,17 @@ class _Booking:
             queue = payloads.queue(fresh.value, self._stamp.queue_max)
             reason = {"parked_reason": fresh.value.parked}
             self._notify("message.queue.status_changed", {**queue, **reason})
-        picture, old = self._picture(fresh), self._picture(before)
-        if {**picture, "updated_at": ""} != {**old, "updated_at": ""}:
-            self._notify_both("session.updated", {"session": picture})
+        if self._looks_the_same(before, fresh):
+            return
+        shown, old = (picture(self._tx, record, self._stamp.queue_max) for record in (fresh, before))
+        if {**shown, "updated_at": ""} != {**old, "updated_at": ""}:
+            self._notify_both("session.updated", {"session": shown})
+
+    @staticmethod
+    def _looks_the_same(before: SessionRecord, fresh: SessionRecord) -> bool:
+        """Output alone moves nothing but the journal's position: then no picture is made."""
+        moved = replace(before.value, seen=fresh.value.seen)
+        return moved == fresh.value and before.error == fresh.error and before.meta == fresh.meta
 
     def _announce_execution(self, before: Session, after: Session) -> None:
         if before.launch is after.launch:
@@ -281,12 +290,6 @@ class _Booking:
             self._notify("session.agentctl_ready", execution)
         elif self._launch_over is not None and self._launch_over.error:
             self._notify("session.agentctl_error", {**execution, "error": self._launch_over.error})
-
-    def _picture(self, record: SessionRecord) -> dict[str, Any]:
-        turn = record.value.turn
-        row = self._tx.turns.get(turn_id(turn.ref)) if turn else None
-        worktree = self._tx.tasks.worktree(record.task_id)
-        return payloads.session(record, queue_max=self._stamp.queue_max, turn=row, worktree=worktree)
 
     def _notify(self, action: str, payload: dict[str, Any]) -> None:
         self._tx.notifications.add(

@@ -122,10 +122,7 @@ class SessionEffects:
 
     def seconds(self, timer: Timer) -> float:
         """How long until it fires."""
-        d = self._deadlines
-        acknowledge = (
-            d.cancel_acknowledge_s if self.cancel_acknowledge_s is None else self.cancel_acknowledge_s
-        )
+        d, acknowledge = self._deadlines, self._acknowledge_s
         match timer.kind:
             case "accept":
                 return d.prompt_accept_s
@@ -140,9 +137,8 @@ class SessionEffects:
                 return d.refusal_retry_s * 2.0 ** (refusals - 1)
             case "ask":
                 return d.message_answer_s
-            case (
-                "cancel"
-            ):  # The end or the escalation answers; this is for one that hangs on a dying process.
+            case "cancel":
+                # The end or the escalation answers; this is for one that hangs on a dying process.
                 return acknowledge + d.prompt_accept_s + 2 * UNANSWERED_S
 
     def noticed(self, record: SessionRecord, notes: tuple[Note, ...]) -> None:
@@ -155,6 +151,12 @@ class SessionEffects:
                 self._spawn(self._forget(note.execution))
 
     # -- each effect ----------------------------------------------------------------------------
+
+    @property
+    def _acknowledge_s(self) -> float:
+        """The profile's own, else the setting."""
+        own = self.cancel_acknowledge_s
+        return self._deadlines.cancel_acknowledge_s if own is None else own
 
     @property
     def _session(self) -> str:
@@ -277,8 +279,7 @@ class SessionEffects:
 
     async def _cancel(self, turn: TurnRef, attempt: int, tell: Tell) -> None:
         """The end itself comes by the journal; here only what keeps it from coming."""
-        acknowledge = self.cancel_acknowledge_s or self._deadlines.cancel_acknowledge_s
-        deadline = acknowledge + self._deadlines.prompt_accept_s + self._deadlines.agentctl_call_s
+        deadline = self._acknowledge_s + self._deadlines.prompt_accept_s + self._deadlines.agentctl_call_s
         try:
             over = await self._agents.cancel(turn, deadline)
         except CancelRefused as refused:

@@ -11,7 +11,8 @@ from typing import Final
 from kandev.core.board import Step, Task, TaskRepository, Workflow
 from kandev.core.errors import AgentFault, Conflict, Invalid, Refusal
 from kandev.ports.store import Tx
-from kandev.usecases import announcements, finding, launch_session
+from kandev.runtime import announcements
+from kandev.usecases import finding, launch_session
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from kandev.core.board import Repository, Worktree
 from kandev.core.errors import AgentFault, Conflict, NotFound
 from kandev.ports.store import Tx
-from kandev.usecases import announcements, delete_session, finding
+from kandev.runtime import announcements
+from kandev.usecases import delete_session, finding
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import end_live_sessions
 

@@ -69,3 +69,8 @@ def session(tx: Tx, id: str, task_id: str | None = None) -> SessionRecord:
     if row is not None and task_id in (None, row.task_id):
         return row
     raise _absent("session", id)
+
+
+def repository_of(tx: Tx, task: Task) -> Repository | None:
+    """The one that the task works on; None without one, or when it was removed."""
+    return tx.repositories.get(task.works_on.repository_id) if task.works_on else None

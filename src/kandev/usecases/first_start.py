@@ -11,7 +11,7 @@ from typing import Final, Literal, cast
 from kandev.core.board import Profile, Workspace
 from kandev.ports.catalogue import KnownAgent
 from kandev.ports.store import Tx
-from kandev.usecases import announcements
+from kandev.runtime import announcements
 from kandev.usecases.context import Context
 from kandev.usecases.profiles import NewProfile, build
 from kandev.usecases.workflows import KANBAN

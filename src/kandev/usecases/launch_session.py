@@ -14,10 +14,10 @@ from kandev.core.records import SessionRecord
 from kandev.core.session import Entry, Session
 from kandev.core.views import wire_state
 from kandev.ports.store import Tx
+from kandev.runtime.pictures import announce_session
 from kandev.usecases import finding
 from kandev.usecases.answers import refuse
 from kandev.usecases.context import Context
-from kandev.usecases.pictures import announce_session
 
 Intent = Literal["start", "start_created", "prepare", "resume"]
 
@@ -122,7 +122,7 @@ async def _prepare(ctx: Context, task_id: str, agent_profile_id: str | None) -> 
     def facts(tx: Tx) -> tuple[Task, Repository | None]:
         task = finding.task_on_board(tx, task_id)
         _profile(tx, task, agent_profile_id)
-        return task, tx.repositories.get(task.works_on.repository_id) if task.works_on else None
+        return task, finding.repository_of(tx, task)
 
     task, repository = await ctx.store.read(facts)
     base = task.works_on.base_branch if task.works_on else None
@@ -153,7 +153,7 @@ async def _launched(ctx: Context, session_id: str) -> Launched:
     def read(tx: Tx) -> Launched:
         record = finding.session(tx, session_id)
         task = finding.task(tx, record.task_id)
-        repository = tx.repositories.get(task.works_on.repository_id) if task.works_on else None
+        repository = finding.repository_of(tx, task)
         worktree = tx.tasks.worktree(task.id) or ctx.worktrees.place(task, repository)
         execution = record.value.execution if record.value.executions else None
         return Launched(task.id, record.id, wire_state(record.value), execution, worktree.path)

@@ -13,14 +13,15 @@ from typing import Any, Final, Literal
 
 from kandev.core.board import Profile
 from kandev.core.errors import Conflict, Invalid
+from kandev.core.machines import OVER
 from kandev.core.payloads import HIDDEN
 from kandev.ports.store import Tx
-from kandev.usecases import announcements, finding
+from kandev.runtime import announcements
+from kandev.usecases import finding
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 
 SECRET_NAME: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
-OVER: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 
 
 @dataclass(frozen=True)

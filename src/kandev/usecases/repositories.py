@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 from kandev.core.board import Repository
 from kandev.core.errors import Conflict, Invalid
 from kandev.ports.store import Tx
-from kandev.usecases import announcements, finding
+from kandev.runtime import announcements
+from kandev.usecases import finding
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from kandev.core.records import SessionRecord
 from kandev.ports.store import Tx
+from kandev.runtime.pictures import announce_session, picture
 from kandev.usecases import finding
 from kandev.usecases.context import Context
-from kandev.usecases.pictures import announce_session, picture
 from kandev.usecases.workspaces import said
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from kandev.core import task as task_rules
 from kandev.core.errors import NotFound
 from kandev.ports.store import Tx
-from kandev.usecases import announcements, finding
+from kandev.runtime import announcements
+from kandev.usecases import finding
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import Ended, end_live_sessions
 from kandev.usecases.stop_session import DEFAULT_REASON

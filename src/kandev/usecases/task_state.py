@@ -9,7 +9,8 @@ from kandev.core.board import Task
 from kandev.core.errors import Conflict, Invalid
 from kandev.core.task import STATES
 from kandev.ports.store import Tx
-from kandev.usecases import announcements, finding
+from kandev.runtime import announcements
+from kandev.usecases import finding
 from kandev.usecases.complete_task import complete_sessions
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import Ended

@@ -10,7 +10,8 @@ from typing import Any
 from kandev.core.board import Task
 from kandev.core.errors import Invalid
 from kandev.ports.store import Tx
-from kandev.usecases import announcements, finding
+from kandev.runtime import announcements
+from kandev.usecases import finding
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 from kandev.core.board import Step, Workflow, WorkflowStyle
 from kandev.core.errors import Conflict
 from kandev.ports.store import Tx
-from kandev.usecases import announcements, finding
+from kandev.runtime import announcements
+from kandev.usecases import finding
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
 

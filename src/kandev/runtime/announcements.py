@@ -1,6 +1,6 @@
-"""Tells clients of what use cases changed on the board: each on the stream that its readers follow.
+"""Tells clients of what changed on the board: each on the stream that its readers follow.
 
-Not here: sessions' own changes, which their actors announce (`runtime.booking`).
+Not here: what only actors announce of their sessions (`booking`).
 """
 
 from typing import Any
