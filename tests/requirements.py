@@ -158,6 +158,7 @@ CTL-dispatch: GET …/acp/dispatch/{id} says whether a dispatch was accepted.
 CTL-permission: A permission request is answered through its endpoint.
 CTL-stream: The stream replays the journal after N, in wire order, and takes acknowledgements.
 CTL-stop: POST /api/v1/stop ends the process tree and keeps the journal.
+CTL-sleep: POST /api/v1/sleep ends the agent, keeping its journal, only if nothing goes on; else 409 says what does.
 CTL-events: Every event type of the contract reaches the stream with its execution and generation.
 CTL-light: agentctl imports no pydantic, SQLAlchemy, mcp or httpx.
 CTL-one-suite: The simulated and the real agentctl pass one contract suite.
@@ -165,6 +166,7 @@ CTL-process-exited: The end of a process is reported with exit code and the tail
 CTL-orphan: agentctl without a backend ends idle agents and then itself; a running turn goes on.
 SURVIVE-backend-kill: After kill -9 of the backend the next one adopts its agents; nothing is lost or doubled.
 SURVIVE-escapees: Children that left their group and parent are found and ended.
+SURVIVE-sleep: Idle executions sleep, their conversation is kept, and the next message wakes them.
 CTL-auto-approve: auto_approve is decided in agentctl by option kind, allow_once before allow_always.
 ACP-initialize: initialize is sent first; an answer may lack fields.
 ACP-authenticate: A demand for authentication is told in the agent's own words.

@@ -198,7 +198,7 @@ def _read(given: Mapping[str, _Given], key: str, meaning: Callable[[_Given], Any
 
 
 def _deadlines(given: Mapping[str, _Given]) -> Deadlines:
-    times = {name: _seconds(given[name], zero=False) for name in BACKEND_TIMES if name in given}
+    times = {n: _seconds(given[n], zero=n == "idle_sleep_s") for n in BACKEND_TIMES if n in given}
     deadlines = _above_the_ladder(given, Deadlines(**times))  # type: ignore[arg-type]
     return replace(deadlines, queue_max=_whole(given[QUEUE_MAX])) if QUEUE_MAX in given else deadlines
 

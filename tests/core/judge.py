@@ -8,6 +8,7 @@ from kandev.core import views
 from kandev.core.effects import (
     CancelTurn,
     Claimed,
+    Doze,
     Dropped,
     ExecutionOver,
     Fate,
@@ -42,7 +43,13 @@ ALLOWED = {
 }
 """The specification's state table, written down a second time."""
 
-BOUNDS: dict[type, str] = {Prompt: "accept", CancelTurn: "end", Start: "start", Teardown: "close"}
+BOUNDS: dict[type, str] = {
+    Prompt: "accept",
+    CancelTurn: "end",
+    Start: "start",
+    Teardown: "close",
+    Doze: "doze",
+}
 """Whatever waits for an agent has a deadline."""
 
 WAITERS = {"ask", "cancel"}
@@ -208,7 +215,7 @@ class Judge:
             assert causes == ["stopped"], causes
             return
         failed = any(n.error is not None for n in notes if isinstance(n, TurnClosed) and n.cause == "agent")
-        if failed and turn.ending is None and after.queue:
+        if failed and turn.ending is None and after.queue and not before.jumps:
             assert after.parked, "a failed turn burns no queue"
         assert turn.ending == "user" or causes != ["user"], "it counts as cancelled, but nobody cancelled it"
         if turn.ending == "user":
@@ -254,7 +261,7 @@ class Judge:
 
     def quiet(self, s: Session) -> None:
         """When nothing is under way any more."""
-        assert not views.timers(s), ("not quiet", s)
+        assert not [t for t in views.timers(s) if t.kind != "idle"], ("not quiet", s)
         assert {type(o).__name__ for o in views.owed(s)} <= {"Follow"}, ("still owed", views.owed(s))
         assert s.turn is None, s
         assert not self.permissions, ("permission requests that never end", self.permissions)

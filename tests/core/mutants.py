@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant("a late failure of an older attempt counts", "decide", "attempt != turn.attempt or ", ""),
     Mutant("a refusal after acceptance counts", "decide", "return turn.taken", "return False"),
-    Mutant("an own turn beside a prompt", "decide", "idle = s.turn is None and s.launch", "idle = s.launch"),
+    Mutant("an own turn beside a prompt", "decide", "idle = s.turn is None and up", "idle = up"),
     Mutant(
         "generation is not burnt", "decide", "generation=s.generation + 1", "generation=max(s.generation, 1)"
     ),
@@ -217,6 +217,43 @@ MUTANTS = (
         "asks",
         "next((e for e in s.queue if e.id == given.entry), None)",
         "next((e for e in (*s.queue, *in_turn(s)) if e.id == given.entry), None)",
+    ),
+    Mutant("an agent sleeps beside its turn", "views", "READY and s.turn is None and", "READY and"),
+    Mutant(
+        "an agent sleeps beside a retry",
+        "views",
+        "is not None and not s.retry and not batch",
+        "is not None and not batch",
+    ),
+    Mutant(
+        "an agent without a way back sleeps",
+        "views",
+        "return quiet and s.conversation is not None and",
+        "return quiet and",
+    ),
+    Mutant(
+        "what an agent says does not put off its sleep", "views", 'f"{s.execution}:{s.seen}"', "s.execution"
+    ),
+    Mutant("who dozes does not hear its own agent", "decide", "up = reports.awake(s)", "up = s"),
+    Mutant("no deadline for falling asleep", "views", 'due.add(Timer("doze", s.execution))', "pass"),
+    Mutant(
+        "a resume that met a dozing agent never ends",
+        "reports",
+        "launch=Launch.READY, resuming=False)",
+        "launch=Launch.READY)",
+    ),
+    Mutant("sleep is told as a fault", "reports", "None if why == FELL_ASLEEP else why", "why"),
+    Mutant(
+        "a dozing session takes messages for nobody",
+        "views",
+        "in (Launch.CLOSING, Launch.DOZING) and",
+        "in (Launch.CLOSING,) and",
+    ),
+    Mutant(
+        "what is said before the prompt arrives is lost",
+        "decide",
+        "return replace(s, aside=turn), report",
+        "return s, report",
     ),
     Mutant("a cancel of nothing parks", "asks", "if not (batch(s) or s.retry):", "if not s.queue:"),
     Mutant("a cancel leaves permissions open", "steps", "replace(p, answer=p.answer or Answer())", "p"),

@@ -7,8 +7,10 @@ and decides moods, so a history is a function of its steps alone. Not here: the 
 from dataclasses import dataclass, field
 from typing import Any
 
-from kandev.core.effects import AnswerPermission, CancelTurn, Follow, Owed, Prompt, Start, Teardown
+from kandev.core.effects import AnswerPermission, CancelTurn, Doze, Follow, Owed, Prompt, Start, Teardown
 from kandev.core.inputs import (
+    Asleep,
+    Awake,
     CancelFailed,
     CancelUnheard,
     Ended,
@@ -73,6 +75,8 @@ class Sidecar:
                 return None if execution in self.instances else Exited(execution, why="unknown")
             case Teardown(execution, unsettled):
                 return self._teardown(execution, unsettled)
+            case Doze(execution, seen):
+                return self._doze(execution, seen)
             case Prompt(turn, entries):
                 return self._prompt(turn, entries)
             case CancelTurn(turn, attempt):
@@ -91,7 +95,7 @@ class Sidecar:
         it = self.instances.setdefault(execution, Instance(execution))
         if not it.alive:
             return LaunchFailed(execution, "it exited with code 1")
-        return Ready(execution, f"journal of {execution}")
+        return Ready(execution, f"journal of {execution}", "conversation")
 
     def _teardown(self, execution: str, unsettled: TurnRef | None) -> Input:
         it = self.instances.get(execution)
@@ -101,6 +105,17 @@ class Sidecar:
         it.alive, it.turn = False, None
         taken = unsettled.generation in it.dispatched if unsettled else None
         return Gone(execution, taken)
+
+    def _doze(self, execution: str, seen: int) -> Input:
+        it = self.instances.get(execution)
+        if it is None:
+            return Exited(execution, why="unknown")
+        if it.alive and (it.turn is not None or len(it.journal) > seen or self._mood(3)):
+            return Awake(execution, "something goes on")
+        if it.alive:
+            it.alive = False
+            it.journal.append(Exited(execution, 0))
+        return Asleep(execution)
 
     def _prompt(self, turn: TurnRef, entries: tuple[str, ...]) -> Input:
         it = self.instances.get(turn.execution)

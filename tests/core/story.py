@@ -6,12 +6,13 @@ Stories reach the rules through their modules, so that a planted bug (`mutants`)
 from typing import Any
 
 from kandev.core import decide, views
-from kandev.core.effects import Claimed, Dropped, Fate, Line, Note, Owed, Reply, TurnClosed
+from kandev.core.effects import Claimed, Dropped, Fate, Line, Note, Owed, Reply, Timer, TurnClosed
 from kandev.core.inputs import (
     Cancel,
     Draft,
     Ended,
     Exited,
+    Expired,
     Frame,
     Gone,
     Input,
@@ -84,7 +85,8 @@ class Story:
 
     @property
     def timers(self) -> set[str]:
-        return {t.kind for t in views.timers(self.s)}
+        """What is waited for; that an agent has been idle for long is no such thing."""
+        return {str(t.kind) for t in views.timers(self.s)} - {"idle"}
 
     @property
     def lines(self) -> list[str]:
@@ -170,6 +172,12 @@ def waiting() -> Story:
     """The first turn is over, the agent is up."""
     s = running()
     return s(Ended(s.ref))
+
+
+def dozing() -> Story:
+    """Nothing happened for long: agentctl is asked to end the process."""
+    s = waiting()
+    return s(Expired(Timer("idle", "s.1:0")))
 
 
 def asleep() -> Story:

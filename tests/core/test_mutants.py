@@ -6,11 +6,19 @@ from functools import partial
 
 import pytest
 
-from tests.core import test_cancelling, test_sending, test_starting, test_states, test_stopping, test_task
+from tests.core import (
+    test_cancelling,
+    test_sending,
+    test_sleeping,
+    test_starting,
+    test_states,
+    test_stopping,
+    test_task,
+)
 from tests.core.mutants import MUTANTS, Mutant, planted
 from tests.core.test_any_history import schedule
 
-SUITES = (test_sending, test_cancelling, test_stopping, test_starting, test_states, test_task)
+SUITES = (test_sending, test_cancelling, test_sleeping, test_stopping, test_starting, test_states, test_task)
 SEEDS = range(40)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kandev.core.effects import Enqueued, Prompt, Start, Timer
+from kandev.core.effects import Enqueued, Prompt, Start, Timer, Told
 from kandev.core.inputs import (
     Cancel,
     CancelFailed,
@@ -11,6 +11,7 @@ from kandev.core.inputs import (
     Expired,
     Gone,
     LaunchFailed,
+    Output,
     OwnTurn,
     Refused,
     Remove,
@@ -20,6 +21,7 @@ from kandev.core.inputs import (
     Taken,
 )
 from kandev.core.session import Entry, Launch, Outcome
+from kandev.core.transcript import Text
 from tests.core.story import (
     OWN,
     Story,
@@ -27,6 +29,7 @@ from tests.core.story import (
     busy_by_itself,
     cancelling,
     dispatching,
+    frame,
     message,
     parked,
     refused_once,
@@ -292,3 +295,10 @@ def test_a_completed_session_whose_process_is_lost_parks_what_comes() -> None:
     assert s.wire == "COMPLETED" and s.queued == ("A",) and s.s.parked
     s(message("H"))
     assert s.wire == "STARTING" and not s.s.parked
+
+
+def test_what_an_agent_says_by_itself_before_the_prompt_reached_it_is_heard() -> None:
+    s = dispatching()
+    s(frame(1, OwnTurn(OWN)))(frame(2, Output(OWN, Text("message", "by myself"))))
+    assert [n for n in s.told if isinstance(n, Told)] == [Told(Text("message", "by myself"))]
+    assert s(frame(3, Ended(OWN, "idle")))(Taken(s.ref)).wire == "RUNNING"

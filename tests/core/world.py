@@ -14,7 +14,7 @@ from kandev.core.session import Answer, Entry, Launch, Outcome, Session
 from tests.core.judge import WAITERS, Judge
 from tests.core.sidecar import Sidecar
 
-SHORT = ("ask", "cancel", "retry")
+SHORT = ("ask", "cancel", "retry", "idle")
 ACTS = 24
 ASKS = 12
 
@@ -201,7 +201,8 @@ class World:
             self.calm()
             if before != (self.session, len(self.sidecar.heard)):
                 continue
-            due = sorted(views.timers(self.session), key=lambda t: (t.kind in WAITERS, repr(t)))
+            due = [t for t in views.timers(self.session) if t.kind != "idle"]
+            due.sort(key=lambda t: (t.kind in WAITERS, repr(t)))
             if not due:
                 break
             self.tell(Expired(due[0]))

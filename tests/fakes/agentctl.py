@@ -178,6 +178,12 @@ class SimAgents:
 
         return await self._call("end", execution, deadline, serve)
 
+    async def put_to_sleep(self, execution: str, seen: int, deadline: float) -> str | None:
+        async def serve() -> str | None:
+            return await self.world.get(execution).put_to_sleep(seen)
+
+        return await self._call("put_to_sleep", execution, deadline, serve)
+
     async def forget(self, execution: str, deadline: float) -> None:
         try:
             await self._call("forget", execution, deadline, lambda: self.world.forget(execution))

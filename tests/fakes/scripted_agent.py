@@ -48,6 +48,8 @@ class ScriptedAgent:
 
     def __init__(self, ears: Ears) -> None:
         self.cancels = 0
+        self.beside = 0
+        """Commands of a turn that may outlive it, and run."""
         self._ears = ears
         self._play: Play | None = None
         self._lose = 0
@@ -147,6 +149,15 @@ class ScriptedAgent:
 
         self._ears.start(later())
 
+    async def line_spawn(self, play: Play, seconds: str) -> None:
+        async def run() -> None:
+            await asyncio.sleep(float(seconds))
+            self.beside -= 1
+
+        self.beside += 1
+        self._ears.start(run())
+        await self.say("pid 1")
+
     async def line_exit(self, play: Play, code: str) -> None:
         play.over = True
         await self._ears.exited(int(code))
@@ -185,6 +196,7 @@ LINES: dict[str, Callable[..., Awaitable[None]]] = {
     "lose": ScriptedAgent.line_lose,
     "echo-after": ScriptedAgent.line_echo_after,
     "wake": ScriptedAgent.line_wake,
+    "spawn": ScriptedAgent.line_spawn,
     "exit": ScriptedAgent.line_exit,
     "crash": ScriptedAgent.line_crash,
 }

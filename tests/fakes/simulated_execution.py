@@ -304,6 +304,13 @@ class SimExecution:
             self.finish()
         return Down(len(self.frames), self.journal, self.survivors, self.exit_code)
 
+    async def put_to_sleep(self, seen: int) -> str | None:
+        starts, lives = self.state == "starting", self.state in ("starting", "ready")
+        if lives and (starts or self.turn is not None or len(self.frames) > seen or self.agent.beside):
+            return "something goes on, or still runs"
+        await self.end()
+        return None
+
     def finish(self) -> None:
         """The process is gone: the last frame closes what was open."""
         if self.state in ("ended", "failed"):

@@ -28,6 +28,8 @@ SCRIPTS: Final = (
     "echo-after 2",
     "wake 3 by myself",
     "wake 8 by myself\nsleep 2",
+    "wake 4 just as it dozes",
+    "spawn 30",
     "fail -32000 overloaded",
 )
 """What an agent does with a message: obeys, is late, deaf or silent, lies, asks, dies, begins by itself."""
@@ -65,6 +67,8 @@ CALLS: Final = (
     "cancel",
     "answer_permission",
     "end",
+    "put_to_sleep",
+    "put_to_sleep",
     "forget",
     "follow",
     "frame",

@@ -15,7 +15,7 @@ from unittest.mock import patch
 from kandev.core import asks, decide, reports, task
 from kandev.core.effects import Note, Prompt, Reply, Teardown
 from kandev.core.errors import StoreFault
-from kandev.core.inputs import Ended, Gone, Refused, Send, Taken
+from kandev.core.inputs import Asleep, Ended, Gone, Refused, Send, Taken
 from kandev.core.session import Launch, Session
 from kandev.core.steps import Step
 from kandev.core.views import owed
@@ -194,6 +194,21 @@ def _full_is_no_limit() -> contextlib.AbstractContextManager[Any]:
     return patch.dict(decide._HANDLERS, {Send: send})
 
 
+def _deaf_while_it_dozes() -> contextlib.AbstractContextManager[Any]:
+    """What the agent says while agentctl is asked is taken for history."""
+    return patch.object(reports, "awake", lambda s: s)
+
+
+def _asleep_whatever_agentctl_says() -> contextlib.AbstractContextManager[Any]:
+    """An agent that something goes on in is ended all the same."""
+
+    async def doze(self: SessionEffects, execution: str, seen: int, tell: Any) -> None:
+        await self._agents.put_to_sleep(execution, seen, 10)
+        await tell(Asleep(execution))
+
+    return patch.object(SessionEffects, "_doze", doze)
+
+
 BUGS: dict[str, Plant] = {
     "no staleness check": _no_staleness_check,
     "no parking after a cancel": _no_parking,
@@ -210,6 +225,8 @@ BUGS: dict[str, Plant] = {
     "review beside work": _review_beside_work,
     "not in its place": _joined_twice,
     "full is no limit": _full_is_no_limit,
+    "deaf while it dozes": _deaf_while_it_dozes,
+    "asleep whatever agentctl says": _asleep_whatever_agentctl_says,
 }
 
 

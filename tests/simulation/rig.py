@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Iterator, MutableMapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, NoReturn, cast
@@ -34,6 +35,8 @@ from tests.simulation.world import Wire, World
 from tests.storage import rows
 
 DEADLINES = Deadlines(queue_max=4)
+IDLE_SLEEP_S = (0.0, 4.0, 12.0)
+"""Some schedules' agents never sleep; the others meet a message, a cancel, a crash while they doze."""
 TASKS = ("t1", "t2")
 STARTED = datetime(2026, 1, 31, 9, 15, tzinfo=UTC)
 
@@ -109,6 +112,7 @@ class Rig:
         self.watch = Watcher(self.rows, self.world)
         self.world.watch = self.watch
         self.ids, self.clock = CountingIds(), VirtualClock()
+        self.deadlines = replace(DEADLINES, idle_sleep_s=IDLE_SLEEP_S[seed % len(IDLE_SLEEP_S)])
         self.backend: Backend | None = None
         self.swept = 0
         self._store = InlineStore(
@@ -139,10 +143,10 @@ class Rig:
         wire = Wire(self.world)
         await wire.attach(await self._store.write(lambda tx: tx.next_epoch()))
         folders = cast(Worktrees, Folders())
-        outer = Outer(self._store, wire, folders, self.clock, self.ids, DEADLINES)
+        outer = Outer(self._store, wire, folders, self.clock, self.ids, self.deadlines)
         sessions = Sessions(outer)
         catalogue = cast(Catalogue, None)
-        context = Context(self._store, sessions, folders, catalogue, self.clock, self.ids, DEADLINES)
+        context = Context(self._store, sessions, folders, catalogue, self.clock, self.ids, self.deadlines)
         await sessions.recover()
         backend = Backend(self._store, wire, context, domain)
         sessions.sweep_forever()

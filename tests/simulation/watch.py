@@ -146,6 +146,22 @@ class Watcher:
             case ExecutionOver(execution):
                 living = {one.spec.execution for one in self.world.living()}
                 self.holds(execution not in living, "gone", f"{execution} is called over and lives")
+                if note.error is None:
+                    self._fell_asleep(execution)
+
+    def _fell_asleep(self, execution: str) -> None:
+        """Whatever its agent ever said is in the transcript."""
+        shown = "\n".join(
+            text
+            for (text,) in self.rows.execute(
+                "SELECT content FROM messages WHERE session_id = ?", (session_of(execution),)
+            )
+        )
+        spoken = {
+            turn: text for turn, text in self.world.said.items() if turn.rpartition(":")[0] == execution
+        }
+        unheard = [turn for turn, texts in spoken.items() if not all(text in shown for text in texts)]
+        self.holds(not unheard, "asleep", f"{execution} fell asleep, and nobody heard {unheard}")
 
     def _in_order(self, after: Session, entries: Sequence[str]) -> None:
         places = dict(self.rows.execute("SELECT id, place FROM entries WHERE session_id = ?", (after.id,)))
@@ -233,6 +249,9 @@ class Watcher:
                 self.holds(about in self._intents, rule, sentence)
             case "answer_permission":
                 self.holds(about in self._answers, rule, sentence)
+            case "put_to_sleep":
+                dozes = value.execution == execution and value.launch is Launch.DOZING
+                self.holds(dozes and value.turn is None, rule, sentence)
             case "end":
                 lives = value.execution == execution and value.launch in (Launch.STARTING, Launch.READY)
                 self.holds(not lives, rule, sentence)

@@ -149,6 +149,10 @@ class Wire(SimAgents):
         self._say("end", execution)
         return await super().end(execution, force=force, deadline=deadline)
 
+    async def put_to_sleep(self, execution: str, seen: int, deadline: float) -> str | None:
+        self._say("put_to_sleep", execution)
+        return await super().put_to_sleep(execution, seen, deadline)
+
     async def follow(
         self, execution: str, journal: str, after: int, committed: Callable[[], int]
     ) -> AsyncIterator[inputs.Frame]:

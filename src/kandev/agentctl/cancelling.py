@@ -6,6 +6,7 @@ ends the process).
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from kandev.agentctl.adapters.base import Adapter, WriteFailed
@@ -45,6 +46,17 @@ class Cancelling:
             work = self._own_turn(turn) if turn.own else self._prompt_turn(turn)
             turn.operation = self._tasks.start(work, "cancel a turn")
         return await asyncio.shield(turn.operation)
+
+    async def politely(self, turn: Turn) -> None:
+        """Before its process is ended: one cancel, and `teardown_protocol_s` for the turn's own end."""
+        self._tasks.start(self._write_quietly(), "polite cancel")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.teardown_protocol_s):
+                await turn.over.wait()
+
+    async def _write_quietly(self) -> None:
+        with contextlib.suppress(WriteFailed):
+            await self._adapter().cancel()
 
     async def _prompt_turn(self, turn: Turn) -> wire.CancelAnswer:
         await _first(turn.taken, turn.over)

@@ -173,6 +173,13 @@ class Instance:
             self._survivors = await self._process.end(force=True)
         return self.stopped()
 
+    async def sleep(self, after_seq: int) -> wire.Stopped:
+        """As `stop`, if nothing goes on. Raises Refused: it does, or did behind `after_seq`."""
+        lives, spoke = self.state in ("starting", "ready"), self.journal.last_seq > after_seq
+        if lives and (why := _keeps_awake(self, self._started, spoke=spoke)) is not None:
+            raise Refused(409, "awake", why)
+        return await self.stop(force=False)
+
     def _broken(self, why: str) -> None:
         log.error("an instance ends: %s", why, extra=self._ids)
         self.error = self.error or why
@@ -236,14 +243,7 @@ class Instance:
         turn = self.turns.current
         polite = not (exited.done() or self._mute or self._force or self.error)  # we broke: not its choice
         if polite and turn is not None and turn.taken.is_set():
-            self._tasks.start(self._ask_politely(), "polite cancel")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._settings.teardown_protocol_s):
-                    await turn.over.wait()
-
-    async def _ask_politely(self) -> None:
-        with contextlib.suppress(WriteFailed):
-            await self.adapter().cancel()
+            await self._cancelling.politely(turn)
 
     async def _exit(self) -> None:
         if self._process is not None:
@@ -280,6 +280,17 @@ class Instance:
         await self._record.flush()
         self.state = "ended" if self.state == "ready" else "failed"
         await self._tasks.close()
+
+
+def _keeps_awake(instance: Instance, started: Started, *, spoke: bool) -> str | None:
+    if instance.state == "starting" or instance.works:
+        return "The agent is at work."
+    if spoke:
+        return "The agent has said something since."
+    if not started.resumable:
+        return "The agent could not take its conversation up again."
+    left = ", ".join(f"{process.pid} {process.command}" for process in instance.turns.left_behind())
+    return f"What a turn began still runs: {left}." if left else None
 
 
 def _unproven(process: Process | None) -> list[wire.Process]:

@@ -58,6 +58,7 @@ class Doors:
                 Route(f"{base}/acp/dispatch/{{dispatch_id}}", door(self.dispatch), methods=["GET"]),
                 Route(f"{base}/acp/permissions/{{request_id}}", door(self.permission), methods=["POST"]),
                 Route(f"{base}/stop", door(self.stop), methods=["POST"]),
+                Route(f"{base}/sleep", door(self.sleep), methods=["POST"]),
                 WebSocketRoute(f"{base}/acp/stream", self.stream),
             ],
             exception_handlers={404: _no_path, 405: _no_method},
@@ -98,6 +99,10 @@ class Doors:
     async def stop(self, request: Request) -> Response:
         asked = await read(request, wire.StopInstance)
         return answer(await self._instances.stop(request.path_params["id"], force=asked.force))
+
+    async def sleep(self, request: Request) -> Response:
+        asked = await read(request, wire.Sleep)
+        return answer(await self._instance(request).sleep(asked.after_seq))
 
     async def prompt(self, request: Request) -> Response:
         instance = self._instance(request)

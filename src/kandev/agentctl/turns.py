@@ -69,6 +69,7 @@ class Turns:
         self._on_closed = on_closed
         self._attribution = Attribution(settings.late_output_s)
         self._settle_until = 0.0
+        self._outlived: set[tuple[int, int]] = set()
 
     # -- prompts --------------------------------------------------------------------------------
 
@@ -82,7 +83,7 @@ class Turns:
     def running(self, turn: Turn) -> None:
         """From here on what the agent says is this turn's. Called just before the write."""
         self._attribution.started(turn.identity)
-        turn.before = frozenset((process.pid, process.start_time) for process in self._look())
+        turn.before = frozenset(map(_key, self._look()))
 
     async def settle(self) -> None:
         """A cancel that was written for the last turn may still be on its way inside the agent."""
@@ -156,17 +157,26 @@ class Turns:
             return
         turn.ended = True
         self._permissions.end_all(turn.identity)
-        outlived = [] if turn.own else [p for p in self._look() if (p.pid, p.start_time) not in turn.before]
+        outlived = [process for process in self._look() if _key(process) not in turn.before]
+        self._outlived = {_key(process) for process in (*self.left_behind(), *outlived)}
         self._attribution.ended(_now())
         if turn.cancel_written:
             self._settle_until = _now() + self._settings.cancel_settle_s
         if self.current is turn:
             self.current = None
         self._record.put(
-            wire.TurnEnded, turn.identity, stop_reason=end.stop_reason, error=end.error, outlived=outlived
+            wire.TurnEnded,
+            turn.identity,
+            stop_reason=end.stop_reason,
+            error=end.error,
+            outlived=[] if turn.own else outlived,
         )
         await self._record.flush()
         turn.over.set()
+
+    def left_behind(self) -> list[wire.Process]:
+        """What turns began and left running, and still runs."""
+        return [process for process in self._look() if _key(process) in self._outlived]
 
     def process_gone(self) -> None:
         """Nothing will run here any more: the journal's last frame closes what was open."""
@@ -180,7 +190,7 @@ class Turns:
         if self.current is not None and not self.current.own:
             # A prompt is about to be written: the agent spoke first, and its words go with that turn.
             return self.current.identity
-        turn = Turn(Identity(0, uuid4().hex), said_at=_now())
+        turn = Turn(Identity(0, uuid4().hex), before=frozenset(map(_key, self._look())), said_at=_now())
         turn.taken.set()
         self.current = turn
         self._attribution.started(turn.identity)
@@ -203,6 +213,10 @@ class Turns:
     def silent_for(self, turn: Turn) -> float:
         """Seconds since the agent said something in this turn."""
         return _now() - turn.said_at
+
+
+def _key(process: wire.Process) -> tuple[int, int]:
+    return process.pid, process.start_time
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> bool:

@@ -20,6 +20,8 @@ from kandev.core import asks, reports
 from kandev.core.effects import Claimed, Dropped, LaunchOver, Note, Review, TurnOpened
 from kandev.core.inputs import (
     Allow,
+    Asleep,
+    Awake,
     Cancel,
     CancelFailed,
     CancelUnheard,
@@ -46,7 +48,7 @@ from kandev.core.inputs import (
     TurnReport,
 )
 from kandev.core.machines import check
-from kandev.core.session import Launch, Outcome, Session, Turn, TurnRef
+from kandev.core.session import Launch, Outcome, Phase, Session, Turn, TurnRef
 from kandev.core.steps import CANCELLED_BY_A_PERSON, NOT_PROVEN_GONE, Step, replies, silent
 from kandev.core.views import batch, timers, wire_state
 
@@ -58,7 +60,11 @@ def decide(before: Session, given: Input) -> Step:
         early = s.launch in (Launch.ABSENT, Launch.STARTING)
         if given.execution != s.execution or given.seq <= s.seen or early:
             return before, (Dropped(given),)
-        s, report = replace(s, seen=given.seq), given.report
+        s, report = _aside(replace(s, seen=given.seq), given.report)
+        if s.launch is Launch.DOZING and not isinstance(report, Exited):
+            # It spoke: agentctl, which knows that too, does not end it.
+            up = reports.awake(s)
+            s, report = (s, Awake(s.execution)) if _stale(up, report) else (up, report)
     if _stale(s, report):
         return s, (Dropped(report),)
     s, notes = _HANDLERS[type(report)](s, report)
@@ -81,6 +87,18 @@ def recovered(s: Session) -> Session:
     return replace(s, queue=silent(s.queue), turn=turn)
 
 
+def _aside(s: Session, report: Input) -> tuple[Session, Input]:
+    """What an agent says by itself before our prompt reaches it is heard, although that turn is not shown."""
+    match report:
+        case OwnTurn(turn) if s.phase is Phase.DISPATCHING:
+            return replace(s, aside=turn), report
+        case Output(turn, content) if s.phase is Phase.DISPATCHING and turn == s.aside:
+            return s, Said(s.execution, content)
+        case Ended(turn) if turn == s.aside:
+            return replace(s, aside=None), report
+    return s, report
+
+
 def _stale(s: Session, given: Input) -> bool:
     """The one staleness check. What is about anything but the present is history."""
     match given:
@@ -89,13 +107,17 @@ def _stale(s: Session, given: Input) -> bool:
         case Ready(execution) | LaunchFailed(execution):
             return execution != s.execution or s.launch is not Launch.STARTING
         case Exited(execution):
-            return execution != s.execution or s.launch not in (Launch.STARTING, Launch.READY)
+            return execution != s.execution or s.launch not in (Launch.STARTING, Launch.READY, Launch.DOZING)
         case Gone(execution):
             return execution != s.execution or s.launch not in (Launch.CLOSING, Launch.LOST)
+        case Asleep(execution) | Awake(execution):
+            return execution != s.execution or s.launch is not Launch.DOZING
         case Remembered(execution) | Said(execution):
             return execution != s.execution or s.launch is Launch.ABSENT
         case OwnTurn(turn):
-            idle = s.turn is None and s.launch is Launch.READY and s.outcome is Outcome.OPEN
+            # Also of a process that is being ended, if it was up: it began before it knew that.
+            up = s.launch is Launch.READY or (s.launch is Launch.CLOSING and s.journal is not None)
+            idle = s.turn is None and up and s.outcome is Outcome.OPEN
             return not idle or turn.execution != s.execution
         case TurnReport(turn):
             return s.turn is None or s.turn.ref != turn or _contradicts(s, s.turn, given)
@@ -138,6 +160,7 @@ def _next(s: Session) -> Step:
     s = replace(
         s,
         generation=s.generation + 1,
+        aside=None,
         retry=False,
         queue=queue,
         jumps=tuple(j for j in s.jumps if j not in taken_out),
@@ -148,7 +171,8 @@ def _next(s: Session) -> Step:
 
 
 def _answer_unpromised(s: Session) -> Step:
-    soon = batch(s) if not s.turn and s.launch in (Launch.STARTING, Launch.CLOSING) else ()
+    coming = (Launch.STARTING, Launch.CLOSING, Launch.DOZING)
+    soon = batch(s) if not s.turn and s.launch in coming else ()
     promised = {*s.jumps, *(e.id for e in soon)}
     idle = [e for e in s.queue if e.asks and e.id not in promised]
     if not idle:
@@ -186,6 +210,8 @@ _HANDLERS: Mapping[type, Callable[[Session, Any], Step]] = {
     LaunchFailed: reports.launch_failed,
     Exited: reports.exited,
     Gone: reports.gone,
+    Asleep: reports.asleep,
+    Awake: lambda s, _: (reports.awake(s), ()),
     Remembered: reports.remembered,
     Said: reports.said,
     Expired: reports.expired,

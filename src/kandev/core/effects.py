@@ -54,6 +54,15 @@ class Teardown:
 
 
 @dataclass(frozen=True)
+class Doze:
+    """End the process if nothing goes on: no turn, nothing said behind `seen`, nothing that a turn began and
+    left running, and the agent can take its conversation up again. Ends with `Asleep` or `Awake`."""
+
+    execution: str
+    seen: int
+
+
+@dataclass(frozen=True)
 class AnswerPermission:
     """Hand a decision to the agent."""
 
@@ -62,14 +71,14 @@ class AnswerPermission:
     answer: Answer
 
 
-Owed = Start | Follow | Prompt | CancelTurn | Teardown | AnswerPermission
+Owed = Start | Follow | Prompt | CancelTurn | Teardown | Doze | AnswerPermission
 
 
 @dataclass(frozen=True)
 class Timer:
     """A deadline. One that is not in `views.timers` any more is history."""
 
-    kind: Literal["accept", "end", "start", "close", "retry", "ask", "cancel"]
+    kind: Literal["accept", "end", "start", "close", "retry", "ask", "cancel", "idle", "doze"]
     key: str | TurnRef | int | tuple[TurnRef, int]
 
 
@@ -185,7 +194,7 @@ class LaunchOver:
 
 @dataclass(frozen=True)
 class ExecutionOver:
-    """An execution's end, with what was seen."""
+    """An execution's end, with what was seen. `error` None: it fell asleep."""
 
     execution: str
     exit_code: int | None

@@ -194,6 +194,18 @@ class Gone(ExecutionReport):
 
 
 @dataclass(frozen=True)
+class Asleep(ExecutionReport):
+    """Nothing went on, and its process was ended."""
+
+
+@dataclass(frozen=True)
+class Awake(ExecutionReport):
+    """It was not put to sleep: something goes on (`why`), and goes on."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class Remembered(ExecutionReport):
     """The agent named the token that takes its conversation up again."""
 

@@ -11,7 +11,8 @@ from kandev.core.views import wire_state
 LAUNCH_MOVES: Mapping[Launch, frozenset[Launch]] = {
     Launch.ABSENT: frozenset({Launch.STARTING}),
     Launch.STARTING: frozenset({Launch.READY, Launch.CLOSING}),
-    Launch.READY: frozenset({Launch.CLOSING}),
+    Launch.READY: frozenset({Launch.CLOSING, Launch.DOZING}),
+    Launch.DOZING: frozenset({Launch.READY, Launch.CLOSING}),
     Launch.CLOSING: frozenset({Launch.ABSENT, Launch.STARTING, Launch.LOST}),
     Launch.LOST: frozenset({Launch.ABSENT, Launch.STARTING}),
 }
@@ -59,7 +60,7 @@ def check(before: Session, after: Session) -> None:
     old, new = wire_state(before), wire_state(after)
     if old != new and new not in WIRE_MOVES[old]:
         raise IllegalMove(f"session {old} -> {new}")
-    if after.turn and after.launch in (Launch.ABSENT, Launch.STARTING):
+    if after.turn and after.launch in (Launch.ABSENT, Launch.STARTING, Launch.DOZING):
         raise IllegalMove("a turn without a process")
 
 

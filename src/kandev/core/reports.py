@@ -20,6 +20,7 @@ from kandev.core.effects import (
     TurnOpened,
 )
 from kandev.core.inputs import (
+    Asleep,
     CancelFailed,
     CancelUnheard,
     Ended,
@@ -42,6 +43,7 @@ from kandev.core.session import Answer, Entry, Launch, Outcome, Permission, Sess
 from kandev.core.steps import (
     CANCELLED_BY_A_PERSON,
     COMPLETED,
+    FELL_ASLEEP,
     NOT_PROVEN_GONE,
     NOT_RUNNING,
     TIMED_OUT,
@@ -231,19 +233,30 @@ def _last_words(stderr: Sequence[str]) -> str:
     return "".join(f"\n{text}" for text in stderr[-5:])
 
 
+def asleep(s: Session, given: Asleep) -> Step:
+    """Its conversation is kept; what is left of its process is torn down before the next one starts."""
+    return replace(s, launch=Launch.CLOSING, closing=FELL_ASLEEP), ()
+
+
+def awake(s: Session) -> Session:
+    """It goes on as before; who spoke meanwhile is heard at once."""
+    return replace(s, launch=Launch.READY, resuming=False)
+
+
 def gone(s: Session, given: Gone) -> Step:
     """Proven gone: whatever was still open is settled by it."""
     why = s.closing or "the agent's process ended"
-    over = ExecutionOver(given.execution, given.exit_code, given.survivors, why)
+    fault = None if why == FELL_ASLEEP else why
+    over = ExecutionOver(given.execution, given.exit_code, given.survivors, fault)
     named: tuple[Note, ...] = ()
     if given.survivors:
         text = f"Processes that could not be ended: {', '.join(given.survivors)}."
         named = (Line("error", text, {"survivors": list(given.survivors)}),)
-    s, notes = _without_process(replace(s, launch=Launch.ABSENT), given.taken, why)
+    s, notes = _without_process(replace(s, launch=Launch.ABSENT), given.taken, fault)
     return replace(s, closing=None, force=False, journal=None), (over, *named, *notes)
 
 
-def _without_process(s: Session, was_taken: bool | None, why: str) -> Step:
+def _without_process(s: Session, was_taken: bool | None, why: str | None) -> Step:
     turn = s.turn
     if turn is None:
         return s, ()
@@ -289,6 +302,11 @@ def expired(s: Session, given: Expired) -> Step:
             return replace(s, launch=Launch.LOST, jumps=(), parked=parked, resuming=False), (*notes, line)
         case Timer("retry"):
             return replace(s, retry=False), ()
+        case Timer("idle"):
+            return replace(s, launch=Launch.DOZING), ()
+        case Timer("doze"):
+            # Nobody said what became of it: its journal does.
+            return awake(s), ()
         case Timer(_, ask):
             return _no_longer_waits(s, str(ask))
 

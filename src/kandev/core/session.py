@@ -17,6 +17,9 @@ class Launch(StrEnum):
     """No process; the next turn starts one."""
     STARTING = "starting"
     READY = "ready"
+    DOZING = "dozing"
+    """Idle for long: agentctl was asked to end it, unless something goes on after all. Goes on to
+    CLOSING, or back."""
     CLOSING = "closing"
     """Stopped, dead or given up: ends with `Gone`, then a new one may start."""
     LOST = "lost"
@@ -118,6 +121,8 @@ class Session:
     """Session-wide, durable, never reset; grows before every dispatch attempt."""
     places: int = 0
     turn: Turn | None = None
+    aside: TurnRef | None = None
+    """What the agent began by itself before the present prompt reached it: heard, and shown as no turn."""
     queue: tuple[Entry, ...] = ()
     jumps: tuple[str, ...] = ()
     """Entries that are promised the next turn, together and before the others."""

@@ -3,6 +3,7 @@
 from kandev.core.effects import (
     AnswerPermission,
     CancelTurn,
+    Doze,
     Follow,
     Owed,
     Prompt,
@@ -19,10 +20,14 @@ def wire_state(s: Session) -> str:
         return s.outcome.upper()
     if s.turn and not s.resuming:
         return "RUNNING"
-    starts_over = s.launch is Launch.CLOSING and (s.resuming or bool(batch(s)))
-    if s.launch is Launch.STARTING or starts_over:
+    if s.launch is Launch.STARTING or starts_over(s):
         return "STARTING"
     return "WAITING_FOR_INPUT" if s.executions else "CREATED"
+
+
+def starts_over(s: Session) -> bool:
+    """The process ends, and something waits for the next one."""
+    return s.launch in (Launch.CLOSING, Launch.DOZING) and (s.resuming or bool(batch(s)))
 
 
 def execution_status(s: Session) -> str | None:
@@ -34,6 +39,8 @@ def execution_status(s: Session) -> str | None:
             return "starting"
         case Launch.READY:
             return "busy" if s.turn else "ready"
+        case Launch.DOZING:
+            return "replacing" if starts_over(s) else "ready"
         case _:
             return "replacing" if s.outcome is Outcome.OPEN else "gone"
 
@@ -54,6 +61,8 @@ def owed(s: Session) -> tuple[Owed, ...]:
         case Launch.CLOSING | Launch.LOST:
             unsettled = s.turn.ref if s.turn and not s.turn.taken else None
             return (Teardown(s.execution, unsettled, s.force),)
+        case Launch.DOZING:
+            return (Doze(s.execution, s.seen),)
     due: list[Owed] = [Follow(s.execution)]
     if s.turn:
         if not s.turn.taken:
@@ -74,6 +83,11 @@ def timers(s: Session) -> frozenset[Timer]:
         due.add(Timer("start", s.execution))
     if s.launch is Launch.CLOSING:
         due.add(Timer("close", s.execution))
+    if s.launch is Launch.DOZING:
+        due.add(Timer("doze", s.execution))
+    if may_sleep(s):
+        # Whatever the agent says moves `seen`, and the wait begins anew.
+        due.add(Timer("idle", f"{s.execution}:{s.seen}"))
     if s.turn:
         due |= {Timer("cancel", a) for a in s.turn.asks}
         if s.launch is Launch.READY:
@@ -84,6 +98,12 @@ def timers(s: Session) -> frozenset[Timer]:
     if s.retry:
         due.add(Timer("retry", s.generation))
     return frozenset(due)
+
+
+def may_sleep(s: Session) -> bool:
+    """Nothing to do and nothing to come; a process that ended now would lose nothing that we know of."""
+    quiet = s.launch is Launch.READY and s.turn is None and s.outcome is Outcome.OPEN
+    return quiet and s.conversation is not None and not s.retry and not batch(s)
 
 
 def batch(s: Session) -> tuple[Entry, ...]:

@@ -64,6 +64,9 @@ class Client:
     async def stop(self, execution: str, asked: wire.StopInstance, deadline: float) -> wire.Stopped:
         return await self._ask("POST", _path(execution, "stop"), wire.Stopped, deadline, asked)
 
+    async def sleep(self, execution: str, asked: wire.Sleep, deadline: float) -> wire.Stopped:
+        return await self._ask("POST", _path(execution, "sleep"), wire.Stopped, deadline, asked)
+
     async def prompt(self, execution: str, asked: wire.Prompt, deadline: float) -> wire.PromptAccepted:
         return await self._ask("POST", _path(execution, "acp/prompt"), wire.PromptAccepted, deadline, asked)
 

@@ -75,6 +75,14 @@ class LocalAgents:
         survivors = tuple(process_line(process) for process in stopped.survivors)
         return Down(stopped.last_seq, stopped.journal_id, survivors, stopped.exit_code)
 
+    async def put_to_sleep(self, execution: str, seen: int, deadline: float) -> str | None:
+        asked = wire.Sleep(after_seq=seen)
+        try:
+            await self._act(deadline, lambda client, left: client.sleep(execution, asked, left))
+        except Said as said:
+            return said.refusal.message
+        return None
+
     async def forget(self, execution: str, deadline: float) -> None:
         try:
             await self._call(deadline, lambda client, left: client.delete(execution, left))

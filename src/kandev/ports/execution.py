@@ -120,6 +120,11 @@ class Agents(Protocol):
         """End the tree, keep the journal, fence the id. Raises UnknownExecution (then it is fenced all the
         same), Unreachable."""
 
+    async def put_to_sleep(self, execution: str, seen: int, deadline: float) -> str | None:
+        """`end`, if nothing goes on: no turn, nothing journalled behind `seen`, nothing that a turn left
+        running, and an agent that can take its conversation up again. None: it is over. Else a sentence says
+        why not, and nothing was done. Raises UnknownExecution, Unreachable."""
+
     async def forget(self, execution: str, deadline: float) -> None:
         """Drop an ended execution and its journal; unknown is fine. Raises Unreachable."""
 

@@ -10,6 +10,7 @@ Not here: any rule (`core.decide`), what effects do (`effects`), who is told to 
 
 import asyncio
 import itertools
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Outside(Protocol):
         """Do it until it is settled, reporting by `tell`; may be cancelled at any await, and done again."""
 
     def seconds(self, timer: Timer) -> float:
-        """How long until this timer fires."""
+        """How long until this timer fires; infinite: never."""
 
     def noticed(self, record: SessionRecord, notes: tuple[Note, ...]) -> None:
         """After a commit. Never blocks."""
@@ -215,6 +216,8 @@ class Actor:
         loop = asyncio.get_running_loop()
         # Always in the same order: the same inputs make the same history.
         for due in (*owed(self.record.value), *sorted(timers(self.record.value), key=str)):
+            if isinstance(due, Timer) and math.isinf(self._outside.seconds(due)):
+                continue
             if due not in self._under_way:
                 work = self._wait(due) if isinstance(due, Timer) else self._outside.perform(due, self.tell)
                 name = f"{self.record.id} {type(due).__name__}"

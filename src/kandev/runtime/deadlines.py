@@ -27,6 +27,9 @@ class Deadlines:
     """The ask fails as internal."""
     refusal_retry_s: float = 1.0
     """Before a refused entry is tried again; doubled with each refusal."""
+    idle_sleep_s: float = 1800.0
+    """An agent that has nothing to do for so long is put to sleep: its process ends, its conversation is kept
+    (0: never)."""
     sweep_s: float = 15.0
     """Look for entries that nobody drains."""
     silent_notice_s: float = 300.0

@@ -9,6 +9,7 @@ Not here: when something is owed (`core.views`), talking to agentctl (`ports.exe
 
 import asyncio
 import itertools
+import math
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -16,10 +17,10 @@ from typing import Final
 
 import structlog
 
-from kandev.core.board import Profile, Repository, Task, Worktree
 from kandev.core.effects import (
     AnswerPermission,
     CancelTurn,
+    Doze,
     ExecutionOver,
     Follow,
     Note,
@@ -31,6 +32,8 @@ from kandev.core.effects import (
 )
 from kandev.core.errors import AgentFault, KandevError, StoreFault
 from kandev.core.inputs import (
+    Asleep,
+    Awake,
     CancelFailed,
     CancelUnheard,
     Exited,
@@ -49,13 +52,13 @@ from kandev.ports.execution import (
     CancelRefused,
     Down,
     LaunchRefused,
-    LaunchSpec,
     UnknownExecution,
     Unreachable,
 )
-from kandev.ports.store import Store, Tx
+from kandev.ports.store import Store
 from kandev.ports.worktrees import Worktrees
 from kandev.runtime.deadlines import Deadlines
+from kandev.runtime.launching import launch_spec
 from kandev.runtime.logbook import tell_the_log
 
 Tell = Callable[[Input], Awaitable[None]]
@@ -132,6 +135,10 @@ class SessionEffects:
                 return d.launch_s + d.worktree_s + UNANSWERED_S
             case "close":
                 return d.teardown_s
+            case "idle":
+                return d.idle_sleep_s or math.inf
+            case "doze":
+                return d.teardown_s + d.agentctl_call_s
             case "retry":
                 refusals = max(self._record.value.refusals, 1) if self._record else 1
                 return d.refusal_retry_s * 2.0 ** (refusals - 1)
@@ -174,12 +181,15 @@ class SessionEffects:
                 await self._cancel(turn, attempt, tell)
             case Teardown():
                 await self._teardown(effect, tell)
+            case Doze(execution, seen):
+                await self._doze(execution, seen, tell)
             case AnswerPermission(turn, request, answer):
                 await self._agents.answer_permission(turn, request, answer, self._deadlines.agentctl_call_s)
 
     async def _start(self, execution: str, tell: Tell) -> None:
         try:
-            spec = await self._spec(execution)
+            spec = await launch_spec(self._store, self._worktrees, self._deadlines, self._session, execution)
+            self.cancel_acknowledge_s = spec.cancel_acknowledge_s
             up = await self._agents.start(spec, self._deadlines.launch_s)
         except LaunchRefused as refused:
             await tell(LaunchFailed(execution, refused.message, refused.stderr))
@@ -194,48 +204,6 @@ class SessionEffects:
             await tell(LaunchFailed(execution, f"{error.filename or 'the disk'}: {error.strerror}."))
         else:
             await tell(Ready(execution, up.journal, up.conversation, up.memory, up.agent))
-
-    async def _spec(self, execution: str) -> LaunchSpec:
-        record, task, profile, repository, known = await self._store.read(self._launch_facts)
-        self.cancel_acknowledge_s = profile.cancel_acknowledge_s
-        place = known or self._worktrees.place(task, repository)
-        base = task.works_on.base_branch if task.works_on else None
-        async with asyncio.timeout(self._deadlines.worktree_s):
-            worktree = await self._worktrees.prepare(place, repository, base)
-        if worktree != known:
-            await self._store.write(lambda tx: tx.tasks.set_worktree(worktree))
-        return LaunchSpec(
-            execution=execution,
-            session_id=record.id,
-            task_id=task.id,
-            protocol=profile.protocol,
-            command=profile.command,
-            cwd=worktree.path,
-            env=profile.env,
-            mcp_servers=profile.mcp_servers,
-            resume_token=record.value.conversation,
-            model=profile.model,
-            mode=profile.mode,
-            auto_approve=profile.auto_approve,
-            auth_method=profile.auth_method,
-            withhold=profile.withhold,
-            cancel_acknowledge_s=profile.cancel_acknowledge_s,
-        )
-
-    def _launch_facts(
-        self, tx: Tx
-    ) -> tuple[SessionRecord, Task, Profile, Repository | None, Worktree | None]:
-        record = tx.sessions.get(self._session)
-        task = tx.tasks.get(record.task_id) if record else None
-        profile = tx.profiles.get(record.agent_profile_id) if record else None
-        if record is None or task is None:
-            raise AgentFault("its session or task was deleted.")
-        if profile is None:
-            raise AgentFault("its agent profile was deleted: choose another one.")
-        repository = tx.repositories.get(task.works_on.repository_id) if task.works_on else None
-        if task.works_on and repository is None:
-            raise AgentFault("its repository was removed from Kandev.")
-        return record, task, profile, repository, tx.tasks.worktree(task.id)
 
     async def _follow(self, execution: str, tell: Tell) -> None:
         """Unreachable for too long without a frame in between: the execution is treated as ended."""
@@ -306,6 +274,12 @@ class SessionEffects:
                 await self._rest(effect.execution, down, tell)
         await tell(Gone(effect.execution, taken, down.survivors, down.exit_code))
 
+    async def _doze(self, execution: str, seen: int, tell: Tell) -> None:
+        why = await self._agents.put_to_sleep(execution, seen, self._deadlines.teardown_s)
+        if why is not None:
+            log.info("kept awake", session_id=self._session, why=why)
+        await tell(Asleep(execution) if why is None else Awake(execution, why))
+
     async def _rest(self, execution: str, down: Down, tell: Tell) -> None:
         """What the journal still says comes before the end."""
         record = self._record
@@ -325,7 +299,7 @@ class SessionEffects:
 
 def _execution(effect: Owed) -> str:
     match effect:
-        case Start(execution) | Follow(execution) | Teardown(execution):
+        case Start(execution) | Follow(execution) | Teardown(execution) | Doze(execution):
             return execution
         case Prompt(turn) | CancelTurn(turn) | AnswerPermission(turn):
             return turn.execution

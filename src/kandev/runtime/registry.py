@@ -136,7 +136,7 @@ class Sessions:
         ending = [
             (session_id, actor)
             for session_id, actor in self._actors.items()
-            if actor.record.value.launch is Launch.READY
+            if actor.record.value.launch in (Launch.READY, Launch.DOZING)
             and not (idle_only and (actor.record.value.turn or batch(actor.record.value)))
         ]
         for _, actor in ending:

@@ -5,7 +5,7 @@ from typing import Any
 
 from kandev.core import payloads
 from kandev.core.effects import CancelTurn, Owed, Prompt, Start, Teardown, Timer
-from kandev.core.records import SessionRecord
+from kandev.core.records import ExecutionRecord, SessionRecord
 from kandev.core.session import Launch, Outcome, Phase
 from kandev.core.views import execution_status, waiting_for, wire_state
 from kandev.runtime.actor import Work
@@ -20,6 +20,7 @@ async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
     `left_s` (seconds). Raises NotFound."""
     record = await ctx.store.read(lambda tx: finding.session(tx, session_id))
     executions = await ctx.store.read(lambda tx: tx.executions.of_session(session_id))
+    last = max(executions, key=lambda e: e.number, default=None)
     glance = ctx.sessions.glance(session_id)
     if glance is not None:
         record = glance.record
@@ -30,7 +31,7 @@ async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
     silent = silent_s >= ctx.deadlines.silent_notice_s
     return {
         "session_id": session_id,
-        "sentence": _sentence(record, glance)
+        "sentence": _sentence(record, glance, last)
         + (f" It has been silent for {silent_s:.0f} s." if silent else ""),
         "state": wire_state(value),
         "since": record.since,
@@ -61,9 +62,9 @@ def _named(key: Owed | Timer) -> str:
     return f"deadline:{key.kind}" if isinstance(key, Timer) else type(key).__name__
 
 
-def _sentence(record: SessionRecord, glance: Glance | None) -> str:
+def _sentence(record: SessionRecord, glance: Glance | None, last: ExecutionRecord | None) -> str:
     value = record.value
-    base = _doing(record)
+    base = _doing(record, last)
     waits = len(value.queue)
     wait = "1 message waits" if waits == 1 else f"{waits} messages wait"
     if value.parked:
@@ -81,7 +82,11 @@ def _sentence(record: SessionRecord, glance: Glance | None) -> str:
     return f"{base} This has taken {max(ages):.0f} s{bound}."
 
 
-def _doing(record: SessionRecord) -> str:
+def _fell_asleep(last: ExecutionRecord) -> bool:
+    return last.status == "gone" and last.error is None
+
+
+def _doing(record: SessionRecord, last: ExecutionRecord | None) -> str:
     value = record.value
     if value.launch is Launch.LOST:
         return "The agent's old process is not proven gone, and nothing is started beside it."
@@ -102,4 +107,8 @@ def _doing(record: SessionRecord) -> str:
         return "The agent refused the prompt; it is tried again shortly."
     if value.launch is Launch.READY:
         return "The agent is up and waits for a message."
+    if value.launch is Launch.DOZING:
+        return "The agent had nothing to do for long, and is being put to sleep."
+    if wire_state(value) == "WAITING_FOR_INPUT" and last is not None and _fell_asleep(last):
+        return "The agent is asleep; the next message wakes it with its conversation."
     return f"Nothing is under way; the session is {wire_state(value)}."

@@ -85,6 +85,13 @@ class StopInstance(Document, kw_only=True):
     force: bool = False
 
 
+class Sleep(Document, kw_only=True):
+    """`POST …/api/v1/sleep`: end the agent, keep the journal, if nothing goes on. Refused with 409 `awake`
+    while something does, and when anything was journalled behind `after_seq`."""
+
+    after_seq: int
+
+
 class Acknowledge(Document, tag_field="type", tag="ack", kw_only=True):
     """What the backend sends on the stream: everything up to `seq` is committed."""
 
@@ -110,6 +117,7 @@ class Refusal(Document, kw_only=True):
         "tombstone",
         "launch_failed",
         "already_answered",
+        "awake",
     ]
     message: str
     stderr_tail: list[str] = []

@@ -71,6 +71,7 @@ class PlayedAgent:
         self.may_write.set()
         self.write_failure: str | None = None
         self.heeds_cancel = True
+        self.resumable = True
         self.prompted_at = 0.0
         self.living: list[wire.Process] = []
         self.survivors: list[wire.Process] = []
@@ -124,7 +125,7 @@ class PlayedAgent:
         await self.may_start.wait()
         if self.start_failure is not None:
             raise StartFailed(self.start_failure)
-        return Started(spec.resume_token or "conversation", None, "Played", "1")
+        return Started(spec.resume_token or "conversation", None, self.resumable, "Played", "1")
 
     async def prompt(self, content: str | list[dict[str, Any]]) -> None:
         await self.may_write.wait()
@@ -161,13 +162,14 @@ class Stage:
     def __init__(self) -> None:
         self.agents: dict[str, PlayedAgent] = {}
         self.delay_starts = False
+        self.resumable = True
         self.start_failure: str | None = None
 
     async def spawn(self, spec: wire.CreateInstance, settings: Settings) -> Process:
         if spec.command[0] == "missing":
             raise StartFailed("There is no program 'missing'.")
         agent = self.agents[spec.execution_id] = PlayedAgent(spec)
-        agent.start_failure = self.start_failure
+        agent.start_failure, agent.resumable = self.start_failure, self.resumable
         if self.delay_starts:
             agent.may_start.clear()
         return agent

@@ -39,10 +39,12 @@ class Spec:
 
 @dataclass(frozen=True)
 class Started:
-    """The conversation stands. `memory` False: the old one was asked for and could not be had."""
+    """The conversation stands. `memory` False: the old one was asked for and could not be had. `resumable`: a
+    new process can take it up again."""
 
     resume_token: str | None
     memory: bool | None = None
+    resumable: bool = False
     agent_name: str | None = None
     agent_version: str | None = None
     warnings: tuple[str, ...] = ()

@@ -72,6 +72,7 @@ class Opening:
         return Started(
             resume_token=session_id,
             memory=memory,
+            resumable=bool(self._ways_back()),
             agent_name=text(hello.get("title")) or text(hello.get("name")),
             agent_version=text(hello.get("version")),
             warnings=tuple(self._warnings),
