@@ -167,6 +167,7 @@ CTL-orphan: agentctl without a backend ends idle agents and then itself; a runni
 SURVIVE-backend-kill: After kill -9 of the backend the next one adopts its agents; nothing is lost or doubled.
 SURVIVE-escapees: Children that left their group and parent are found and ended.
 SURVIVE-sleep: Idle executions sleep, their conversation is kept, and the next message wakes them.
+OBSERVE-traces: OpenTelemetry traces are sent when an endpoint is configured.
 CTL-auto-approve: auto_approve is decided in agentctl by option kind, allow_once before allow_always.
 ACP-initialize: initialize is sent first; an answer may lack fields.
 ACP-authenticate: A demand for authentication is told in the agent's own words.

@@ -16,7 +16,6 @@ SURVIVE-unknown-entry: An entry claimed without an answer is unknown, and never 
 SURVIVE-full-disk: A full disk gives a clear state and recovers.
 SURVIVE-flood: Output faster than the disk leaves memory bounded.
 SURVIVE-upgrade: A database is backed up before an upgrade; a corrupt one is said and never overwritten.
-OBSERVE-traces: OpenTelemetry traces are sent when an endpoint is configured.
 """,
     (4, "contract §2"): """
 ACT-message.queue.add: Adds an entry.

@@ -40,6 +40,7 @@ from kandev.gateway.hub import Hub
 from kandev.gateway.pages import About
 from kandev.runtime.registry import Outer, Sessions
 from kandev.storage.opening import open_store
+from kandev.tracing import tracing
 from kandev.usecases.context import Context
 from kandev.usecases.first_start import add_found_profiles, first_start
 
@@ -163,7 +164,7 @@ async def _serve(settings: Settings) -> int:
     token = settings.token or (secrets.token_urlsafe(24) if settings.beyond_loopback else None)
     client_token = token or secrets.token_urlsafe(24)
     url = _url(settings.host, listener.getsockname()[1])
-    async with _house(settings, hub) as house:
+    async with tracing(settings.otlp_endpoint, __version__), _house(settings, hub) as house:
         await first_start(house.ctx, mock_command=(sys.executable, "-m", "kandev", "mock-agent"))
         await house.sessions.recover()
         about = About(version=__version__, url=url, home=str(settings.home))

@@ -68,6 +68,8 @@ class Settings:
     token: str | None = None
     """What clients must show; None: nothing on loopback, a generated one beyond it."""
     browser: bool = True
+    otlp_endpoint: str | None = None
+    """Base URL of an OpenTelemetry collector that takes traces over HTTP."""
     stop_agents: bool = False
     """The backend's end ends running turns too."""
     deadlines: Deadlines = field(default_factory=Deadlines)
@@ -135,6 +137,7 @@ def read(
         hosts=_read(given, "hosts", _names, ()),
         token=_read(given, "token", _text, None),
         browser=_read(given, "browser", _switch, True),
+        otlp_endpoint=_read(given, "otlp_endpoint", _http_url, None),
         stop_agents=_read(given, "stop_agents", _switch, False),
         deadlines=_deadlines(given),
         agentctl=_for_agentctl(given),
@@ -166,6 +169,7 @@ def _known_keys() -> tuple[str, ...]:
         "log_level",
         "token",
         "browser",
+        "otlp_endpoint",
         "stop_agents",
         QUEUE_MAX,
     )
@@ -304,6 +308,14 @@ def _database_url(given: _Given) -> str:
         raise BadSetting(
             f"{given.name} must look like sqlite:////folder/kandev.db, not {_without_secret(url)}."
         )
+    return url
+
+
+def _http_url(given: _Given) -> str:
+    url = _text(given)
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadSetting(f"{given.name} must look like http://127.0.0.1:4318, not {_without_secret(url)}.")
     return url
 
 

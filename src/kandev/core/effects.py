@@ -74,6 +74,15 @@ class AnswerPermission:
 Owed = Start | Follow | Prompt | CancelTurn | Teardown | Doze | AnswerPermission
 
 
+def execution_of(effect: Owed) -> str:
+    """The execution that it is about."""
+    match effect:
+        case Start(execution) | Follow(execution) | Teardown(execution) | Doze(execution):
+            return execution
+        case Prompt(turn) | CancelTurn(turn) | AnswerPermission(turn):
+            return turn.execution
+
+
 @dataclass(frozen=True)
 class Timer:
     """A deadline. One that is not in `views.timers` any more is history."""

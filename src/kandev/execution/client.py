@@ -10,11 +10,15 @@ from typing import Any, TypeVar
 
 import httpx
 import msgspec
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
 
 from kandev.ports.execution import UnknownExecution, Unreachable
 from kandev.wire import agentctl as wire
 
 T = TypeVar("T")
+
+tracer = trace.get_tracer("kandev.execution")
 
 
 class Said(Exception):
@@ -87,17 +91,26 @@ class Client:
     async def _ask(
         self, method: str, path: str, kind: type[T], deadline: float, asked: wire.Document | None = None
     ) -> T:
+        with tracer.start_as_current_span(
+            f"agentctl {method}", kind=SpanKind.CLIENT, attributes={"url.path": path.partition("?")[0]}
+        ) as span:
+            response = await self._answered(method, path, deadline, asked)
+            span.set_attribute("http.response.status_code", response.status_code)
+            return _read(response, kind)
+
+    async def _answered(
+        self, method: str, path: str, deadline: float, asked: wire.Document | None
+    ) -> httpx.Response:
         content = None if asked is None else msgspec.json.encode(asked)
         try:
             async with asyncio.timeout(deadline):
-                response = await self._http.request(method, path, content=content, headers=self.headers())
+                return await self._http.request(method, path, content=content, headers=self.headers())
         except httpx.ConnectError as error:
             raise NoConnection(f"Nobody listens at {self.url}: {error}") from error
         except TimeoutError as error:
             raise Unreachable(f"agentctl did not answer within {deadline:g} s.") from error
         except (httpx.HTTPError, OSError) as error:
             raise Unreachable(f"The connection to agentctl broke: {error!r}.") from error
-        return _read(response, kind)
 
 
 def _read(response: httpx.Response, kind: type[T]) -> T:

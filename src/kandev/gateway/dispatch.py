@@ -3,8 +3,11 @@
 Not here: what a door does before (`guard`, reading bytes) and after (frames, status codes).
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
 
 from kandev.core.errors import Forbidden
 from kandev.gateway.action import Action
@@ -15,6 +18,10 @@ from kandev.usecases.context import Context
 from kandev.wire.gateway import ErrorObject, read_payload
 
 T = TypeVar("T")
+TRACED: Final = ("task_id", "session_id", "entry_id", "request_id")
+"""Members of a payload that a trace tells: names of things, never what somebody wrote."""
+
+tracer = trace.get_tracer("kandev.gateway")
 
 
 def refuse_mcp(action: str) -> None:
@@ -52,14 +59,26 @@ class Requests:
 
     async def answer(self, action: str, payload: dict[str, Any], door: str) -> dict[str, Any] | ErrorObject:
         """Never raises, but when it is cancelled."""
-        return await self.watch(action, door, lambda: dispatch(self.ctx, action, payload))
+        about = {f"kandev.{name}": payload[name] for name in TRACED if isinstance(payload.get(name), str)}
+        return await self.watch(action, door, lambda: dispatch(self.ctx, action, payload), about)
 
-    async def watch(self, action: str, door: str, ask: Callable[[], Awaitable[T]]) -> T | ErrorObject:
-        """The same for whatever answers the action."""
-        with self._metrics.request(action if action in ACTIONS else "unknown", door) as outcome:
+    async def watch(
+        self,
+        action: str,
+        door: str,
+        ask: Callable[[], Awaitable[T]],
+        about: Mapping[str, str] | None = None,
+    ) -> T | ErrorObject:
+        """The same for whatever answers the action; `about` goes with its trace."""
+        name = action if action in ACTIONS else "unknown"
+        with (
+            self._metrics.request(name, door) as outcome,
+            tracer.start_as_current_span(name, kind=SpanKind.SERVER, attributes=about) as span,
+        ):
             answer = await guarded(action, ask)
             if isinstance(answer, ErrorObject):
                 outcome.code = answer.code
+            span.set_attributes({"kandev.door": door, "kandev.code": outcome.code})
             return answer
 
 

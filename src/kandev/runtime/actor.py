@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
+from opentelemetry.context import Context, get_current
 
 from kandev.core.decide import decide
 from kandev.core.effects import Dropped, Note, Owed, Reply, Timer
@@ -25,6 +26,7 @@ from kandev.core.inputs import Expired, Frame, Gone, Input
 from kandev.core.records import SessionRecord
 from kandev.core.session import Session
 from kandev.core.views import owed, timers
+from kandev.runtime.traces import deciding
 
 FRAMES_WAITING: Final = 64
 """Then the journal's reader waits, and agentctl with it."""
@@ -85,7 +87,8 @@ class Actor:
         self._frames: deque[Input] = deque()
         self._wake, self._room = asyncio.Event(), asyncio.Event()
         self._room.set()
-        self._waiters: dict[str, asyncio.Future[Reply]] = {}
+        self._waiters: dict[str, tuple[asyncio.Future[Reply], Context]] = {}
+        """Who waits for an answer, and in which trace."""
         self._under_way: dict[Owed | Timer, tuple[asyncio.Task[None], float]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         # What an earlier actor of this session stored, it stored in a commit: no ask has the same name again.
@@ -104,7 +107,7 @@ class Actor:
         if self._ended is not None:
             waiter.set_exception(self._ended)
             return waiter
-        self._waiters[name] = waiter
+        self._waiters[name] = waiter, get_current()
         self._put(make(name))
         return waiter
 
@@ -173,17 +176,20 @@ class Actor:
         if after == self.record.value and all(isinstance(note, Reply | Dropped) for note in notes):
             self._tell(notes)  # a refusal, or history: nothing to write
             return
-        try:
-            self.record = await self._keeper.commit(self.record, after, tuple(notes))
-        except StaleVersion as fault:
-            await self._again(taken, fault)
-            return
-        except StoreFault as fault:
-            log.warning("commit failed", session_id=self.record.id, error=str(fault))
-            await self._reload(taken, fault)
-            return
-        self._failed = 0
-        self._reconcile()
+        asking = (self._waiters.get(getattr(given, "ask", "")) for given in taken)
+        cause = next((waiting[1] for waiting in asking if waiting is not None), None)
+        with deciding(self.record, taken, notes, cause):
+            try:
+                self.record = await self._keeper.commit(self.record, after, tuple(notes))
+            except StaleVersion as fault:
+                await self._again(taken, fault)
+                return
+            except StoreFault as fault:
+                log.warning("commit failed", session_id=self.record.id, error=str(fault))
+                await self._reload(taken, fault)
+                return
+            self._failed = 0
+            self._reconcile()
         self._tell(notes)
         self._outside.noticed(self.record, tuple(notes))
 
@@ -230,12 +236,12 @@ class Actor:
     # -- ways out -----------------------------------------------------------------------------
 
     def _answer(self, reply: Reply) -> None:
-        waiter = self._waiters.pop(reply.ask, None)
+        waiter, _ = self._waiters.pop(reply.ask, (None, None))
         if waiter is not None and not waiter.done():
             waiter.set_result(reply)
 
     def _fail(self, ask: str, fault: BaseException) -> None:
-        waiter = self._waiters.pop(ask, None)
+        waiter, _ = self._waiters.pop(ask, (None, None))
         if waiter is not None and not waiter.done():
             waiter.set_exception(fault)
 

@@ -29,6 +29,7 @@ from kandev.core.effects import (
     Start,
     Teardown,
     Timer,
+    execution_of,
 )
 from kandev.core.errors import AgentFault, KandevError, StoreFault
 from kandev.core.inputs import (
@@ -60,6 +61,7 @@ from kandev.ports.worktrees import Worktrees
 from kandev.runtime.deadlines import Deadlines
 from kandev.runtime.launching import launch_spec
 from kandev.runtime.logbook import tell_the_log
+from kandev.runtime.traces import performing
 
 Tell = Callable[[Input], Awaitable[None]]
 
@@ -104,7 +106,8 @@ class SessionEffects:
         it."""
         for attempt in itertools.count():
             try:
-                await self._once(effect, tell)
+                with performing(effect, attempt):
+                    await self._once(effect, tell)
                 return
             except Unreachable as fault:
                 log.info(
@@ -113,7 +116,7 @@ class SessionEffects:
             except StoreFault as fault:
                 log.warning("store", session_id=self._session, effect=str(effect), error=str(fault))
             except UnknownExecution:
-                await tell(Exited(_execution(effect), why=UNKNOWN))
+                await tell(Exited(execution_of(effect), why=UNKNOWN))
                 return
             except AgentFault as fault:  # said in words: asking again changes nothing, and a timer runs
                 log.warning("agent", session_id=self._session, effect=str(effect), error=str(fault))
@@ -295,11 +298,3 @@ class SessionEffects:
         """Lost requests are made good at the next start, which deletes what no session names."""
         with suppress(AgentFault):
             await self._agents.forget(execution, self._deadlines.agentctl_call_s)
-
-
-def _execution(effect: Owed) -> str:
-    match effect:
-        case Start(execution) | Follow(execution) | Teardown(execution) | Doze(execution):
-            return execution
-        case Prompt(turn) | CancelTurn(turn) | AnswerPermission(turn):
-            return turn.execution
