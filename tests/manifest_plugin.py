@@ -1,7 +1,8 @@
-"""Ties tests to the manifest: reads the marks `proves(…)`, refuses ids that are unknown or not built yet,
-keeps what nobody proves.
+"""Ties tests to the manifests: reads the marks `proves(…)` and `field(…)`, refuses ids that are unknown or
+not built yet, keeps what nobody proves.
 
-`tests/house/test_manifest.py` turns `UNPROVEN` into a failure of a full run. Not here: the requirements.
+`tests/house/test_manifest.py` and `tests/house/test_field_reports.py` turn `UNPROVEN` and `UNTESTED` into a
+failure of a full run. Not here: the requirements, and the reports from the field.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from collections.abc import Iterable
 
 import pytest
 
+from tests.field_reports import REPORTS, Report
 from tests.requirements import REQUIREMENTS, Requirement
 
 # The built requirements without a test, in the manifest's order; None when only some tests were collected.
 UNPROVEN: pytest.StashKey[list[Requirement] | None] = pytest.StashKey()
+# The same for reports from the field.
+UNTESTED: pytest.StashKey[list[Report] | None] = pytest.StashKey()
 
 
-def proven_ids(items: Iterable[pytest.Item]) -> dict[str, str]:
-    """Each id that a test claims to prove, with the name of one such test."""
+def claimed_ids(items: Iterable[pytest.Item], mark_name: str) -> dict[str, str]:
+    """Each id that a test names with this mark, with the name of one such test."""
     claimed: dict[str, str] = {}
     for item in items:
-        for mark in item.iter_markers("proves"):
+        for mark in item.iter_markers(mark_name):
             claimed.update(dict.fromkeys(mark.args, item.nodeid))
     return claimed
 
@@ -51,6 +55,26 @@ def unproven(claimed: dict[str, str], requirements: Iterable[Requirement]) -> li
     return [r for r in requirements if r.issue is None and r.id not in claimed]
 
 
+def unknown_reports(claimed: dict[str, str], reports: Iterable[Report]) -> list[str]:
+    """Sentences about reports that do not stand in the list, or do not apply yet."""
+    known = {report.id: report for report in reports}
+    sentences = []
+    for name, test in claimed.items():
+        if name not in known:
+            sentences.append(f"{test} names the field report {name!r}, which tests/field_reports.py lacks.")
+        elif (step := known[name].step) is not None:
+            sentences.append(
+                f"{test} names the field report {name!r}, which tests/field_reports.py puts off until "
+                f"{step}: take that line away there when it applies."
+            )
+    return sentences
+
+
+def untested(claimed: dict[str, str], reports: Iterable[Report]) -> list[Report]:
+    """The reports that apply and that no test names."""
+    return [report for report in reports if report.step is None and report.id not in claimed]
+
+
 def is_full_run(config: pytest.Config) -> bool:
     """Whether every test was asked for: no path, no selection by word, mark or earlier failure."""
     chosen = ("keyword", "markexpr", "lf", "failedfirst", "deselect", "ignore", "ignore_glob")
@@ -62,7 +86,10 @@ def is_full_run(config: pytest.Config) -> bool:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Check the marks of what was collected; runs before any test."""
-    claimed = proven_ids(items)
-    if sentences := [*unknown_ids(claimed, REQUIREMENTS), *built_meanwhile(claimed, REQUIREMENTS)]:
+    claimed, named = claimed_ids(items, "proves"), claimed_ids(items, "field")
+    sentences = [*unknown_ids(claimed, REQUIREMENTS), *built_meanwhile(claimed, REQUIREMENTS)]
+    if sentences := [*sentences, *unknown_reports(named, REPORTS)]:
         raise pytest.UsageError("\n".join(sentences))
-    config.stash[UNPROVEN] = unproven(claimed, REQUIREMENTS) if is_full_run(config) else None
+    full = is_full_run(config)
+    config.stash[UNPROVEN] = unproven(claimed, REQUIREMENTS) if full else None
+    config.stash[UNTESTED] = untested(named, REPORTS) if full else None
