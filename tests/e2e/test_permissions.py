@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.kandev import CallFailed, Kandev
-from tests.e2e.scenes import get, profile, said, turns_over
+from tests.e2e.scenes import add, get, profile, said, turns_over
 
 
 async def respond(house: Kandev, session_id: str, request_id: str, **answer: Any) -> dict[str, Any]:
@@ -97,6 +97,24 @@ async def test_a_stop_closes_an_open_request(house: Kandev) -> None:
         assert late.value.code == "CONFLICT"
     request = next(m for m in await house.messages(session_id) if m["type"] == "permission_request")
     assert request["metadata"]["status"] == "cancelled"
+
+
+@pytest.mark.field("B37")
+async def test_a_decision_about_a_stopped_turn_lets_nothing_go_on_after_a_resume(house: Kandev) -> None:
+    task_id, session_id = await house.session("ask Delete everything\nsay deleted")
+    async with house.watching(session_id) as events:
+        old = await events.until("session.permission_requested")
+        await house.call("session.stop", {"session_id": session_id})
+        await house.call("session.recover", {"session_id": session_id})
+        await add(house, task_id, session_id, "ask Touch a file\nsay touched")
+        new = await events.until("session.permission_requested", lambda p: p["title"] == "Touch a file")
+        with pytest.raises(CallFailed) as late:
+            await respond(house, session_id, old["request_id"], option_id="allow_once")
+        assert late.value.code == "CONFLICT"
+        assert (await get(house, session_id))["waiting_for"] == "permission"
+        await respond(house, session_id, new["request_id"], rejected=True)
+        await turns_over(events, 2)
+    assert await said(house, session_id) == ["outcome: selected reject_once", "touched"]
 
 
 async def test_a_profile_that_approves_by_itself_asks_nobody_and_allows_once(house: Kandev) -> None:

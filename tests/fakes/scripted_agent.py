@@ -44,13 +44,13 @@ class Play:
 
 
 class ScriptedAgent:
-    """One agent process."""
+    """One agent process. `name` is in the ids of its permission requests, which no other process has."""
 
-    def __init__(self, ears: Ears) -> None:
+    def __init__(self, ears: Ears, name: str) -> None:
         self.cancels = 0
         self.beside = 0
         """Commands of a turn that may outlive it, and run."""
-        self._ears = ears
+        self._ears, self._name = ears, name
         self._play: Play | None = None
         self._lose = 0
         self._echo_after = 0
@@ -125,15 +125,21 @@ class ScriptedAgent:
 
     async def line_ask(self, play: Play, title: str) -> None:
         ask = transcript.PermissionAsk(
-            self.new_id("permission"), title, OPTIONS, tool_call_id=self.new_id("call"), kind="execute"
+            self.new_id(f"permission-{self._name}"),
+            title,
+            OPTIONS,
+            tool_call_id=self.new_id("call"),
+            kind="execute",
         )
         answer = await self._ears.asked(ask)
         cancel = asyncio.ensure_future(play.cancelled.wait())
         first: set[asyncio.Future[Any]] = {answer, cancel}
-        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            await asyncio.wait({answer}, timeout=ASK_AFTER_CANCEL_S)
-        cancel.cancel()
+        try:
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                await asyncio.wait({answer}, timeout=ASK_AFTER_CANCEL_S)
+        finally:
+            cancel.cancel()
         await self.say(f"outcome: {answer.result() if answer.done() else 'none'}")
 
     async def line_lose(self, play: Play, count: str) -> None:

@@ -92,7 +92,7 @@ class SimExecution:
         self.mark = 0
         self.turn: SimTurn | None = None
         self.permissions: dict[str, SimPermission] = {}
-        self.agent = ScriptedAgent(self)
+        self.agent = ScriptedAgent(self, spec.execution)
         self.dropped = False
         self.over = asyncio.Event()
         self._acknowledge_s = (

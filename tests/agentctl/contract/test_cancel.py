@@ -125,6 +125,23 @@ async def test_a_cancel_answers_the_open_permission_first(world: World) -> None:
     assert [(one.outcome, one.by) for one in done] == [("cancelled", "cancel")]
 
 
+@pytest.mark.field("B37")
+async def test_a_late_decision_does_not_fit_a_request_of_the_next_process(world: World) -> None:
+    up = await start(world)
+    assert await prompt(world, 1, "ask May I")
+    async with following(world, up) as follower:
+        old = (await follower.until_asked()).asked.request_id
+    await world.agents.end("e1", force=True, deadline=SOON)
+    again = await start(world, "e2")
+    assert (await world.agents.prompt(turn(2, "e2"), "d2", "ask May I\nsay done", SOON)).taken
+    async with following(world, again, "e2") as second:
+        asked = (await second.until_asked()).asked.request_id
+        assert asked != old
+        await world.agents.answer_permission(turn(2, "e2"), old, Answer("allow_once"), SOON)
+        await world.agents.answer_permission(turn(2, "e2"), asked, Answer(rejected=True), SOON)
+        await second.until_said("outcome: selected reject_once")
+
+
 @pytest.mark.proves("CTL-fence-own-permissions")
 async def test_a_permission_asked_under_a_cancel_is_answered_by_agentctl(world: World) -> None:
     up = await start(world)

@@ -69,7 +69,7 @@ class PermissionOption:
 
 @dataclass(frozen=True)
 class PermissionAsk:
-    """The agent waits. `request_id` is the adapter's, unique within the process."""
+    """The agent waits. `request_id` is the adapter's, unique among all processes."""
 
     request_id: str
     title: str

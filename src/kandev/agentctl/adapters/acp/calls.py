@@ -3,6 +3,7 @@
 Not here: the wire (`adapter`), and who decides (the instance).
 """
 
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,10 +97,12 @@ class Asked:
 
 
 class Permissions:
-    """The open requests, by our ids."""
+    """The open requests, by our ids. No other process of the conversation has the same ones: a decision that
+    comes late must not fit a request of the next process."""
 
     def __init__(self) -> None:
         self._open: dict[str, Asked] = {}
+        self._ours = secrets.token_hex(4)
         self._count = 0
 
     def ask(self, call: Call, calls: ToolCalls) -> PermissionAsk:
@@ -117,7 +120,7 @@ class Permissions:
             if isinstance(option.get("optionId"), str)
         )
         self._count += 1
-        request_id = f"permission-{self._count}"
+        request_id = f"permission-{self._ours}-{self._count}"
         self._open[request_id] = Asked(call, options)
         return PermissionAsk(
             request_id=request_id,
