@@ -6,7 +6,6 @@ ends the process).
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 
 from kandev.agentctl.adapters.base import Adapter, WriteFailed
@@ -48,15 +47,10 @@ class Cancelling:
         return await asyncio.shield(turn.operation)
 
     async def politely(self, turn: Turn) -> None:
-        """Before its process is ended: one cancel, and `teardown_protocol_s` for the turn's own end."""
-        self._tasks.start(self._write_quietly(), "polite cancel")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.teardown_protocol_s):
-                await turn.over.wait()
-
-    async def _write_quietly(self) -> None:
-        with contextlib.suppress(WriteFailed):
-            await self._adapter().cancel()
+        """Before its process is ended: the turn's cancel with all that belongs to it (an agent that waits
+        for an answer of ours hears nothing else), and `teardown_protocol_s` for the turn's own end."""
+        self._tasks.start(self.cancel(turn), "polite cancel")
+        await _over_within(turn, self._settings.teardown_protocol_s)
 
     async def _prompt_turn(self, turn: Turn) -> wire.CancelAnswer:
         await _first(turn.taken, turn.over)

@@ -1,11 +1,13 @@
 """What an instance does around a turn, with an agent that the test plays."""
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from kandev.wire import agentctl as wire
-from tests.agentctl.server.hosts import QUICK, Host, eventually
+from tests.agentctl.server.hosts import QUICK, SOON, Host, eventually, host_in
 
 
 @pytest.mark.proves("TURN-latched")
@@ -116,6 +118,28 @@ async def test_a_turns_end_closes_its_permission_and_a_later_answer_is_told_so(h
     assert (late.status, late.reason) == (409, "already_answered")
     await eventually(lambda: agent.answers == [("p1", "cancelled")])
     assert host.kinds()[-2:] == ["permission_resolved", "turn_ended"]
+
+
+@pytest.mark.field("B35")
+async def test_a_polite_end_answers_what_the_agent_waits_for(tmp_path: Path) -> None:
+    async with host_in(tmp_path, replace(QUICK, teardown_protocol_s=SOON)) as host:
+        await host.create()
+        agent = host.agent()
+        agent.heeds_cancel = False
+        await host.prompt(1)
+        await agent.asks("p1")
+        ending = asyncio.create_task(host.stop())
+        await eventually(lambda: agent.answers == [("p1", "cancelled")])
+        assert agent.forces == [], "it was told before its process was ended"
+        await agent.asks("p2")
+        await eventually(lambda: ("p2", "cancelled") in agent.answers)
+        await agent.ends("cancelled")
+        assert (await ending).status == 200
+        resolved = [f for f in await host.frames() if isinstance(f, wire.PermissionResolved)]
+    assert [(one.request_id, one.outcome, one.by) for one in resolved] == [
+        ("p1", "cancelled", "cancel"),
+        ("p2", "cancelled", "cancel"),
+    ]
 
 
 @pytest.mark.proves("CTL-permission")
