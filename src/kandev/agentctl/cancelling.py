@@ -85,7 +85,8 @@ class Cancelling:
             return
         turn.cancel_written = True
         try:
-            await self._adapter().cancel()
+            with self._turns.writing_a_cancel():
+                await self._adapter().cancel()
         except WriteFailed:
             return  # An agent that takes no input is one that does not acknowledge.
         # Behind the cancel: an agent that heard the answer first would go on with its turn.

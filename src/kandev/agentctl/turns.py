@@ -5,7 +5,8 @@ Not here: fences and dispatches (`dispatching`), cancelling (`cancelling`), the 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -70,6 +71,9 @@ class Turns:
         self._attribution = Attribution(settings.late_output_s)
         self._settle_until = 0.0
         self._outlived: set[tuple[int, int]] = set()
+        self._cancels_written = asyncio.Event()
+        self._cancels_written.set()
+        self._writing = 0
 
     # -- prompts --------------------------------------------------------------------------------
 
@@ -85,8 +89,22 @@ class Turns:
         self._attribution.started(turn.identity)
         turn.before = frozenset(map(_key, self._look()))
 
+    @contextmanager
+    def writing_a_cancel(self) -> Iterator[None]:
+        """No prompt is written meanwhile, nor right behind it."""
+        self._writing += 1
+        self._cancels_written.clear()
+        try:
+            yield
+        finally:
+            self._writing -= 1
+            self._settle_until = _now() + self._settings.cancel_settle_s
+            if not self._writing:
+                self._cancels_written.set()
+
     async def settle(self) -> None:
-        """A cancel that was written for the last turn may still be on its way inside the agent."""
+        """A cancel that was written for the last turn may still be on its way to the agent, or inside it."""
+        await self._cancels_written.wait()
         if (left := self._settle_until - _now()) > 0:
             await asyncio.sleep(left)
 

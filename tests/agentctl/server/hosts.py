@@ -72,6 +72,10 @@ class PlayedAgent:
         self.write_failure: str | None = None
         self.heeds_cancel = True
         self.resumable = True
+        self.may_hear_cancel = asyncio.Event()
+        self.may_hear_cancel.set()
+        self.cancelling = 0
+        """Cancels whose write has begun."""
         self.prompted_at = 0.0
         self.living: list[wire.Process] = []
         self.survivors: list[wire.Process] = []
@@ -135,6 +139,8 @@ class PlayedAgent:
         self.prompts.append(content)
 
     async def cancel(self) -> None:
+        self.cancelling += 1
+        await self.may_hear_cancel.wait()
         self.cancels.append(asyncio.get_running_loop().time())
         if self.heeds_cancel:
             await self.ends("cancelled")

@@ -54,6 +54,25 @@ async def test_a_prompt_keeps_a_settle_gap_behind_a_written_cancel(host: Host) -
     assert agent.prompted_at - agent.cancels[-1] >= QUICK.cancel_settle_s - 0.01
 
 
+@pytest.mark.field("B21")
+async def test_a_prompt_waits_for_a_cancel_that_is_still_being_written(host: Host) -> None:
+    await host.create()
+    agent = host.agent()
+    agent.heeds_cancel = False
+    await host.prompt(1)
+    agent.may_hear_cancel.clear()
+    cancelling = asyncio.create_task(host.cancel(1))
+    await eventually(lambda: agent.cancelling)
+    await agent.ends()
+    prompting = asyncio.create_task(host.prompt(2))
+    await eventually(lambda: host.instances.get("e1").works)
+    await asyncio.sleep(QUICK.cancel_settle_s * 2)  # the gap alone would be over
+    agent.may_hear_cancel.set()
+    assert (await prompting).status == 202
+    assert (await cancelling).body["outcome"] == "acknowledged"
+    assert agent.prompted_at - agent.cancels[-1] >= QUICK.cancel_settle_s - 0.01
+
+
 @pytest.mark.proves("CTL-cancel")
 async def test_a_deaf_agent_is_not_acknowledging_within_its_time(host: Host) -> None:
     await host.create(cancel_acknowledge_s=0.2)
