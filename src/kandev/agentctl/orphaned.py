@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 
 from kandev.agentctl.activity import Activity
+from kandev.agentctl.instance import Instance
 from kandev.agentctl.instances import Instances
 
 log = logging.getLogger(__name__)
@@ -23,9 +24,19 @@ async def watch(instances: Instances, activity: Activity, orphan_s: float, end: 
             instance for instance in instances.all() if not instance.works and not instance.ended.is_set()
         ]
         log.info("no backend for %.0f s: ending %d idle agents", activity.silent_for(), len(idle))
+
+        def still_lonely(instance: Instance) -> bool:
+            return not instance.works and activity.silent_for() >= orphan_s
+
         async with asyncio.TaskGroup() as group:
             for instance in idle:
-                group.create_task(instance.stop(force=False))
+                group.create_task(_end_if(still_lonely, instance))
         if activity.silent_for() >= orphan_s and all(instance.ended.is_set() for instance in instances.all()):
             end()
             return
+
+
+async def _end_if(still: Callable[[Instance], bool], instance: Instance) -> None:
+    """Looked at again right before the act: a backend may have come meanwhile."""
+    if still(instance):
+        await instance.stop(force=False)

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from kandev.agentctl import orphaned
+from kandev.agentctl.activity import Activity
 from kandev.agentctl.segments import SegmentWriter
 from kandev.wire import agentctl as wire
 from tests.agentctl.server.hosts import QUICK, Host, acknowledge, eventually, host_in, receive
@@ -227,6 +229,33 @@ async def test_without_a_backend_idle_agents_are_ended_and_a_turn_goes_on(host: 
         await watching
     assert host.instances.get("busy").state == "ended"
     assert host.kinds("busy")[-2:] == ["turn_ended", "process_exited"]
+
+
+class Lonely(Activity):
+    """Silent for three looks; `at_the_third` happens behind the last of them, before anything else."""
+
+    def __init__(self, at_the_third: Callable[[], object]) -> None:
+        super().__init__()
+        self.looked = 0
+        self._at_the_third = at_the_third
+
+    def silent_for(self) -> float:
+        self.looked += 1
+        if self.looked == 3:
+            asyncio.get_running_loop().call_soon(self._at_the_third)
+        return 1.0 if self.looked <= 3 else 0.0
+
+
+@pytest.mark.field("B45", "D23")
+async def test_an_agent_that_gets_work_in_the_last_moment_is_not_ended_for_loneliness(host: Host) -> None:
+    await host.create()
+    instance = host.instances.get("e1")
+    lonely = Lonely(lambda: instance.turns.begin(1, "d1"))
+    watching = asyncio.create_task(orphaned.watch(host.instances, lonely, 0.01, lambda: None))
+    await eventually(lambda: lonely.looked > 6)
+    assert instance.works and instance.state == "ready" and host.agent().forces == []
+    watching.cancel()
+    await asyncio.wait({watching})
 
 
 @pytest.mark.proves("CTL-orphan")
