@@ -39,6 +39,7 @@ AGENTCTL_TIMES = (
     "teardown_stdin_s",
     "teardown_term_s",
     "teardown_kill_s",
+    "survivors_again_s",
     "orphan_s",
 )
 AGENTCTL_SIZES = ("line_max_bytes", "window_frames", "journal_max_bytes", "stderr_tail_lines")

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from kandev.agentctl.child import reap_orphans
 from kandev.agentctl.grouping import folder_of, own_group, pids_in, remove_empty
-from kandev.agentctl.looking import Family, carries_older, read_stat
+from kandev.agentctl.looking import Family, carries_execution, carries_older, read_stat
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire
 
@@ -99,6 +99,15 @@ async def wait_gone(processes: Sequence[wire.Process], timeout_s: float) -> None
 def _settle(gone: asyncio.Future[None]) -> None:
     if not gone.done():
         gone.set_result(None)
+
+
+async def end_left(
+    execution: str, home: str, left: Sequence[wire.Process], settings: Settings
+) -> list[wire.Process]:
+    """Once more, what could not be ended of an execution whose processes nobody owns any more. Returns the
+    survivors."""
+    seen = {(process.pid, process.start_time) for process in left}
+    return await end_family(Family(carries_execution(execution, home), seen=seen), settings)
 
 
 async def end_marked(

@@ -8,6 +8,7 @@ which have modules of their own.
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from kandev.agentctl.adapters.base import Adapter, Started, StartFailed, WriteFailed
@@ -25,6 +26,9 @@ from kandev.agentctl.turns import Turns
 from kandev.wire import agentctl as wire
 
 log = logging.getLogger(__name__)
+
+EndAgain = Callable[[list[wire.Process]], Awaitable[list[wire.Process]]]
+"""Tries to end survivors; those that are left."""
 
 BROKE = "an instance broke"
 MISTAKE = "agentctl made a mistake with this execution; its log has the details."
@@ -44,13 +48,11 @@ class Instance:
         self.ended = asyncio.Event()
         self.streams: list[asyncio.Event] = []
         self._ids = {"ids": {name: getattr(spec, name) for name in ("execution_id", "session_id", "task_id")}}
-        self._settings = settings
-        self._maker = maker
+        self._settings, self._maker = settings, maker
         self._tasks = Tasks()
         self._record = Record(journal, self._broken)
         self._end_wanted = asyncio.Event()
-        self._force = False
-        self._mute = False
+        self._force = self._mute = False
         self._process: Process | None = None
         self._adapter: Adapter | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -58,6 +60,7 @@ class Instance:
         self._exit_code: int | None = None
         self._stderr: list[str] = []
         self._survivors: list[wire.Process] = []
+        self._end_again: EndAgain | None = None
         acknowledge_s = spec.cancel_acknowledge_s
         acknowledge_s = settings.cancel_acknowledge_s if acknowledge_s is None else acknowledge_s
         self.permissions = Permissions(
@@ -103,6 +106,7 @@ class Instance:
             resume_token=self._started.resume_token,
             memory=self._started.memory,
             open_permissions=self.permissions.ids(),
+            survivors=self._survivors,
             error=self.error,
         )
 
@@ -139,10 +143,10 @@ class Instance:
         """Start living. `ready` is set when the launch is decided, `ended` when all is over."""
         self._life = asyncio.create_task(self._live(), name=f"instance {self.spec.execution_id}")
 
-    def begin_ended(self, survivors: list[wire.Process], error: str, *, over: bool) -> None:
+    def begin_ended(self, survivors: list[wire.Process], error: str, *, over: bool, again: EndAgain) -> None:
         """Stand for an execution of an earlier agentctl, so that its journal can be read to the end.
-        `over`: its last frame is there."""
-        self.error, self._survivors, self.state = error, survivors, "ended"
+        `over`: its last frame is there; `again` tries to end the survivors."""
+        self.error, self.state, self._survivors, self._end_again = error, "ended", survivors, again
         if not over:
             self._record.put(wire.ProcessExited, stderr_tail=[error], survivors=survivors)
         self.ready.set()
@@ -169,8 +173,8 @@ class Instance:
         if force and self._process is not None and not self.ended.is_set():
             self._tasks.start(self._process.end(force=True), "end at once")
         await self.ended.wait()
-        if self._survivors and self._process is not None:
-            self._survivors = await self._process.end(force=True)
+        if self._survivors and self._end_again is not None:
+            self._survivors = await self._end_again(self._survivors)
         return self.stopped()
 
     async def sleep(self, after_seq: int) -> wire.Stopped:
@@ -255,10 +259,10 @@ class Instance:
         self.journal.lift()
         if (process := self._process) is None:
             return
+        self._end_again = lambda _: process.end(force=True)
         self._survivors = await process.end(force=self._force)
         if self._survivors:
-            named = ", ".join(f"{left.pid} {left.command}" for left in self._survivors)
-            log.warning("processes could not be ended: %s", named, extra=self._ids)
+            log.warning("processes could not be ended: %s", _named(self._survivors), extra=self._ids)
         if self._reader is not None:
             # A survivor may hold the pipe open for ever.
             await asyncio.wait({self._reader}, timeout=self._settings.teardown_stdin_s)
@@ -291,6 +295,10 @@ def _keeps_awake(instance: Instance, started: Started, *, spoke: bool) -> str | 
         return "The agent could not take its conversation up again."
     left = ", ".join(f"{process.pid} {process.command}" for process in instance.turns.left_behind())
     return f"What a turn began still runs: {left}." if left else None
+
+
+def _named(processes: list[wire.Process]) -> str:
+    return ", ".join(f"{process.pid} {process.command}" for process in processes)
 
 
 def _unproven(process: Process | None) -> list[wire.Process]:

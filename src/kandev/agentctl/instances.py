@@ -14,6 +14,7 @@ from uuid import uuid4
 import msgspec
 
 from kandev.agentctl.dispatching import Claims
+from kandev.agentctl.ending import end_left
 from kandev.agentctl.fences import Fences
 from kandev.agentctl.home import Home, boot_id
 from kandev.agentctl.instance import Instance
@@ -21,6 +22,7 @@ from kandev.agentctl.journal import Journal, Limits, Meta
 from kandev.agentctl.maker import Maker
 from kandev.agentctl.refusals import Refused, Unsettled, invalid, unknown_instance
 from kandev.agentctl.settings import Settings
+from kandev.agentctl.tasks import Tasks
 from kandev.wire import agentctl as wire
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,8 @@ class Instances:
         self._limits = Limits(settings.journal_max_bytes, settings.write_s)
         self._boot_id = boot_id()
         self._all: dict[str, Instance] = {}
+        self._surviving: set[str] = set()
+        self._tasks = Tasks()
         self._closing = False
 
     def __len__(self) -> int:
@@ -109,18 +113,40 @@ class Instances:
         return await self.find(instance_id).stop(force=force)
 
     async def delete(self, instance_id: str, *, force: bool) -> wire.Stopped:
-        """End it, drop its journal, fence its id. Raises Refused (404, and the id is fenced)."""
+        """End it, drop its journal, fence its id. One with survivors stays until they are gone. Raises
+        Refused (404, and the id is fenced)."""
         instance = self.find(instance_id)
         self._fences.bury(instance_id)
         stopped = await instance.stop(force=force)
-        if self._all.get(instance_id) is instance:
-            del self._all[instance_id]
-            instance.journal.drop()
+        if not stopped.survivors:
+            self._drop(instance)
+        elif instance_id not in self._surviving:
+            self._surviving.add(instance_id)
+            self._tasks.start(self._until_gone(instance), f"survivors of {instance_id}")
         return stopped
+
+    async def _until_gone(self, instance: Instance) -> None:
+        """What cannot be ended is not forgotten: it may be gone, or be ended, a while later."""
+        while True:
+            await asyncio.sleep(self._settings.survivors_again_s)
+            try:
+                if not (await instance.stop(force=True)).survivors:
+                    break
+            except OSError as error:  # nobody could look: that proves nothing
+                log.warning("survivors could not be looked at: %s", error.strerror)
+        log.info("the survivors are gone", extra={"ids": {"execution_id": instance.spec.execution_id}})
+        self._surviving.discard(instance.spec.execution_id)
+        self._drop(instance)
+
+    def _drop(self, instance: Instance) -> None:
+        if self._all.get(instance.spec.execution_id) is instance:
+            del self._all[instance.spec.execution_id]
+            instance.journal.drop()
 
     async def close(self) -> None:
         """End all agents, side by side; journals stay."""
         self._closing = True
+        await self._tasks.close()
         async with asyncio.TaskGroup() as group:
             for instance in self.all():
                 group.create_task(instance.stop(force=False))
@@ -162,7 +188,12 @@ class Instances:
             # One prompt at a time: every claim but the last was settled before the next was made.
             known = claim is not claims[-1] or claim.dispatch_id in taken
             instance.dispatching.remember(claim.dispatch_id, claim.generation, accepted=known)
-        instance.begin_ended(survivors, "agentctl ended while this execution was under way.", over=over)
+
+        async def again(left: list[wire.Process]) -> list[wire.Process]:
+            return await end_left(meta.execution_id, str(self._home.path), left, self._settings)
+
+        error = "agentctl ended while this execution was under way."
+        instance.begin_ended(survivors, error, over=over, again=again)
         self._all[meta.execution_id] = instance
 
 

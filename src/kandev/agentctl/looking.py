@@ -104,22 +104,22 @@ class Family:
 
     `carries` judges a process's environment. `root` is the first process, `(pid, start time)`. `grouped`
     names the pids in the execution's control group. `others` names children of this program that are known
-    to belong elsewhere. What was seen once stays a member as long as it lives. Safe to call from several
-    threads.
+    to belong elsewhere. What was seen once (`seen`, by the same pair) stays a member as long as it lives.
+    Safe to call from several threads.
     """
 
     carries: Callable[[Environment], bool]
     root: tuple[int, int] | None = None
     grouped: Callable[[], Iterable[int]] = tuple
     others: Callable[[], Iterable[int]] = tuple
-    _seen: set[tuple[int, int]] = field(default_factory=set)
+    seen: set[tuple[int, int]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self) -> list[wire.Process]:
         """Every live member, by pid. This program and its ancestors are never members."""
         with self._lock:
             members = self._members(snapshot())
-            self._seen = {(stat.pid, stat.start_time) for stat in members}
+            self.seen = {(stat.pid, stat.start_time) for stat in members}
         return [describe(stat) for stat in sorted(members, key=lambda stat: stat.pid)]
 
     def _members(self, table: dict[int, Stat]) -> list[Stat]:
@@ -140,7 +140,7 @@ class Family:
 
     def _begins(self, stat: Stat, me: int, others: set[int]) -> bool:
         """By itself, not by another member."""
-        if (stat.pid, stat.start_time) in self._seen or (stat.pid, stat.start_time) == self.root:
+        if (stat.pid, stat.start_time) in self.seen or (stat.pid, stat.start_time) == self.root:
             return True
         if self.root is not None and stat.parent == me and stat.session == self.root[0] != stat.pid:
             # Its parent died and it came back to us, still in the session that the first process led.

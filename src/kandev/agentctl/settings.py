@@ -36,6 +36,8 @@ class Settings:
     teardown_stdin_s: float = 1.0
     teardown_term_s: float = 2.0
     teardown_kill_s: float = 1.0
+    survivors_again_s: float = 30.0
+    """Processes that could not be ended are tried again after so long, until their end is seen."""
     orphan_s: float = 600.0
     """Without a backend for so long, idle agents are ended and agentctl itself; a running turn never is."""
     line_max_bytes: int = 64 * 1024 * 1024

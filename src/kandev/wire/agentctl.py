@@ -136,7 +136,8 @@ class Instance(Document, kw_only=True):
     """Answer of create (201, once the agent is ready) and of `GET /api/v1/instances[/{id}]`.
 
     `turn_generation` is the generation that the agent works on; `memory` tells whether a conversation that
-    was asked for with `resume_token` was really taken up (None: none was asked for).
+    was asked for with `resume_token` was really taken up (None: none was asked for). `survivors` could not be
+    ended; one that was deleted stays until they are gone.
     """
 
     instance_id: str
@@ -155,6 +156,7 @@ class Instance(Document, kw_only=True):
     resume_token: str | None = None
     memory: bool | None = None
     open_permissions: list[str] = []
+    survivors: list[Process] = []
     error: str | None = None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kandev.agentctl.child import launch, reap_orphans
-from kandev.agentctl.ending import end_marked, send_signal
+from kandev.agentctl.ending import end_left, end_marked, send_signal
 from kandev.agentctl.looking import read_stat
 from kandev.agentctl.process import AgentProcess, find_marked, spawn
 from kandev.agentctl.settings import Settings
@@ -119,6 +119,18 @@ async def test_survivors_are_named_and_another_end_tries_again(
         survivors = await process.end(force=True)
     assert [(left.pid, left.command) for left in survivors] == [(process.pid, "sleep 600")]
     assert await process.end(force=True) == []
+
+
+@pytest.mark.field("E05")
+@pytest.mark.usefixtures("no_groups")
+async def test_what_an_earlier_agentctl_could_not_end_is_found_again_by_mark_and_by_number(
+    start: Spawn, settings: Settings, tmp_path: Path
+) -> None:
+    process = await start("env -i setsid sh -c 'echo $$; exec sleep 600' & exec sleep 600")
+    pid = int(await first_line(process))
+    named = [found for found in process.look() if found.pid == pid]
+    assert await end_left("execution-1", str(tmp_path), named, settings) == []
+    assert process.look() == []
 
 
 async def test_a_pid_that_belongs_to_another_process_now_is_left_alone(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ QUICK = Settings(
     teardown_stdin_s=0.1,
     teardown_term_s=0.1,
     teardown_kill_s=0.1,
+    survivors_again_s=0.05,
 )
 OPTIONS = (PermissionOption("yes", "allow_once", "Yes"), PermissionOption("no", "reject_once", "No"))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kandev.wire.agentctl import EPOCH_HEADER
+from kandev.wire.agentctl import EPOCH_HEADER, Process
 from tests.agentctl.server.hosts import QUICK, Host, eventually, host_in
 
 
@@ -187,12 +187,21 @@ async def test_a_launch_goes_on_when_its_client_goes_away(host: Host) -> None:
 
 
 @pytest.mark.proves("CTL-delete-survivors")
-async def test_a_delete_reports_what_it_could_not_end(host: Host) -> None:
-    from kandev.wire.agentctl import Process
-
+@pytest.mark.field("E05")
+async def test_what_a_delete_could_not_end_stays_on_record_and_is_tried_again_until_it_is_gone(
+    host: Host,
+) -> None:
     await host.create()
-    host.agent().survivors = [Process(pid=7, start_time=1, command="sleep 1000")]
-    answer = await host.ask("DELETE", "/api/v1/instances/e1")
-    assert answer.body["survivors"] == [{"pid": 7, "start_time": 1, "command": "sleep 1000"}]
+    agent = host.agent()
+    agent.survivors = [Process(pid=7, start_time=1, command="sleep 1000")]
+    left = {"pid": 7, "start_time": 1, "command": "sleep 1000"}
+    for _ in range(2):
+        answer = await host.ask("DELETE", "/api/v1/instances/e1")
+        assert answer.body["survivors"] == [left]
+    tried = len(agent.forces)
+    await eventually(lambda: len(agent.forces) > tried + 1)
+    assert (await host.ask("GET", "/api/v1/instances/e1")).body["survivors"] == [left]
+    assert (await host.create()).reason == "tombstone"
+    agent.survivors = []
+    await eventually(lambda: not (host.home.journals / "e1").exists())
     assert (await host.ask("GET", "/api/v1/instances/e1")).status == 404
-    assert not (host.home.journals / "e1").exists()
