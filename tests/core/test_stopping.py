@@ -179,6 +179,22 @@ def test_open_permissions_end_with_the_session() -> None:
     assert [n.request for n in s.notes if isinstance(n, PermissionClosed)] == ["p"] and not s.s.permissions
 
 
+@pytest.mark.field("A29", "A11")
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_stop_with_force_hurries_one_that_is_still_under_way(lost: bool) -> None:
+    s = running()(message("Q"))(Stop("x"))
+    if lost:
+        s(Expired(Timer("close", "s.1")))
+    s.refuses(Stop("y"), "not_running")
+    s(Stop("z", force=True))
+    assert s.said["z"] == "stopped" and s.owed == (Teardown("s.1", None, force=True),)
+    assert s.wire == "CANCELLED" and not s.lines, "it was stopped once"
+    s.refuses(Stop("more", force=True), "not_running")
+    s(Gone("s.1"))
+    assert not s.owes(Teardown) and s.queued == ("Q",)
+    s.refuses(Stop("late", force=True), "not_running")
+
+
 def test_force_is_asked_for_and_forgotten_with_the_process() -> None:
     s = running()(Stop("x", force=True))
     assert s.owed == (Teardown("s.1", None, force=True),)

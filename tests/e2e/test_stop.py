@@ -1,6 +1,7 @@
 """Stops: answered at once, durable before the teardown, and nothing of the agent is left."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,6 +120,25 @@ async def test_a_stubborn_agent_delays_no_answer_and_is_gone_a_little_later(hous
         await events.state("CANCELLED")
         assert marked(session_id), "the state was told before the teardown was over"
         await nothing_left(session_id)
+
+
+@pytest.mark.field("A29", "A31", "A11")
+@pytest.mark.parametrize("again", ["session.stop", "orchestrator.stop", "session.delete"])
+async def test_an_end_that_is_under_way_is_hurried_by_force(tmp_path: Path, again: str) -> None:
+    patient = {"KANDEV_TEARDOWN_STDIN_S": "60", "KANDEV_TEARDOWN_S": "90"}
+    async with Kandev(tmp_path / "home", patient) as kandev:
+        mock = (await kandev.call("agent.profile.list"))["profiles"][0]["command"]
+        stays = await profile(kandev, ["sh", "-c", '"$@"; exec sleep 600', "sh", *mock])
+        task_id, session_id = await kandev.session("say hello\nsleep 600", agent_profile_id=stays)
+        async with kandev.watching(session_id) as events:
+            await agent_spoke(events)
+            await stop(kandev, session_id)
+            assert (await get(kandev, session_id))["state"] == "CANCELLED"
+            await until_true(lambda: len(marked(session_id)) == 1, "the wrapper is left")
+            asked = {"task_id": task_id} if again == "orchestrator.stop" else {"session_id": session_id}
+            forced = asked if again == "session.delete" else {**asked, "force": True}
+            assert (await kandev.call(again, forced))["success"] is True
+            await nothing_left(session_id)
 
 
 @pytest.mark.proves("ACT-session.recover")

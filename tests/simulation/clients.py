@@ -24,6 +24,7 @@ from kandev.usecases import (
 from tests.simulation.loop import Domain
 from tests.simulation.rig import DEADLINES, Backend, Rig
 
+OVER = ("COMPLETED", "FAILED", "CANCELLED")
 BOUND_S = DEADLINES.message_answer_s + 2 * DEADLINES.commit_s + 5 + 4 * DEADLINES.commit_s
 """No use case answers later: the registry's bound, and the store's for the look before and after."""
 DELETE_BOUND_S = BOUND_S + DEADLINES.teardown_s + 2 * DEADLINES.commit_s
@@ -123,7 +124,7 @@ class Clients:
         watch.holds(watch.stops[session_id] > stops, "answers are true", f"{session_id} was not stopped")
         if watch.resumes[session_id] == resumes and watch.stored(session_id) is not None:
             watch.stopped.add(session_id)
-            watch.holds(watch.state(session_id) == "CANCELLED", "answers are true", f"{session_id} goes on")
+            watch.holds(watch.state(session_id) in OVER, "answers are true", f"{session_id} goes on")
 
     def stop_task(self, task_id: str) -> None:
         async def request(backend: Backend) -> Any:

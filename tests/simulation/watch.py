@@ -113,7 +113,9 @@ class Watcher:
         if after.turn and after.turn.ending:
             self._intents.add(after.turn.ref)
         self._answers |= {(p.request, p.answer) for p in after.permissions if p.answer}
-        if before.outcome is Outcome.OPEN and after.outcome is Outcome.CANCELLED:
+        stopped = before.outcome is Outcome.OPEN and after.outcome is Outcome.CANCELLED
+        hurried = before.outcome is not Outcome.OPEN and after.force and not before.force
+        if stopped or hurried:
             self.stops[after.id] += 1
         if before.outcome is not Outcome.OPEN and after.outcome is Outcome.OPEN:
             self.stopped.discard(after.id)

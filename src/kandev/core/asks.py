@@ -131,6 +131,8 @@ def _cancel_before_a_turn(s: Session, given: Cancel) -> Step:
 def stop(s: Session, given: Stop) -> Step:
     """End the session, whatever the agent is or is not doing."""
     stirs = s.launch is not Launch.ABSENT or s.retry  # it runs, or would again by itself
+    if s.outcome is not Outcome.OPEN and stirs and given.force and not s.force:
+        return replace(s, force=True), (Reply(given.ask, "stopped"),)  # stopped already: hurried
     if s.outcome is not Outcome.OPEN or not (stirs or given.idle_too):
         return s, (Reply(given.ask, "not_running"),)
     told = replies(s.turn.asks if s.turn else (), "stopped")

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kandev.core.errors import KandevError
-from kandev.core.session import Outcome
+from kandev.core.records import SessionRecord
+from kandev.core.session import Launch, Outcome
 from kandev.ports.store import Tx
 from kandev.usecases import finding
 from kandev.usecases.context import Context
@@ -31,15 +32,20 @@ class Ended:
         return {"failures": said} if said else {}
 
 
+def _ends(session: SessionRecord, force: bool) -> bool:
+    return force and session.value.launch is not Launch.ABSENT
+
+
 async def end_live_sessions(
     ctx: Context, *, task_id: str, reason: str, force: bool = False, finally_as: Outcome | None = None
 ) -> Ended:
-    """`finally_as`: the task is over, so its idle sessions end too, with this outcome. Raises NotFound for
-    the task, StoreFault when its sessions cannot be listed; nothing for a session."""
+    """`finally_as`: the task is over, so its idle sessions end too, with this outcome. `force` also hurries
+    the end of processes whose sessions are over. Raises NotFound for the task, StoreFault when its sessions
+    cannot be listed; nothing for a session."""
 
     def candidates(tx: Tx) -> list[str]:
         finding.task(tx, task_id)
-        return sorted(s.id for s in tx.sessions.of_task(task_id) if s.state in CANDIDATES)
+        return sorted(s.id for s in tx.sessions.of_task(task_id) if s.state in CANDIDATES or _ends(s, force))
 
     stopped: list[str] = []
     failures: dict[str, KandevError] = {}
