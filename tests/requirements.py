@@ -74,6 +74,7 @@ TURN-open-permission: An open permission is resolved as cancelled, then the turn
 TURN-starting: Starting, first prompt not handed over: the start goes on, the prompt waits parked; {success:true}.
 TURN-joined: A cancel of the same turn is under way: joined, with the same answer.
 TURN-not-acknowledged: Not acknowledged in time: {success:false, "cancel timed out, still under way"}; escalated.
+TURN-acknowledged-behind-output: An agent that acknowledged is not replaced, however much output lies before the end.
 TURN-stop-meanwhile: A stop arrives meanwhile: {success:true}; the session is CANCELLED.
 TURN-ended: Otherwise {success:true} when the turn has ended.
 TURN-intent-decides: Our recorded intent decides that a turn was cancelled, not the agent's stop reason.
@@ -131,6 +132,7 @@ STOP-latecomer: A session that is launched after the task's sessions were listed
 STOP-starting: A launch under way is rolled back when it comes back, and nothing is left.
 STOP-caller-gone: The teardown is completed although the caller went away after the answer.
 STOP-hanging-teardown: A teardown that hangs delays no answer; processes that are left are named.
+STOP-last-words: A process that is proven gone is not called lost because reading its last words takes long.
 """,
     "turn control: race matrix": """
 RACE-I18: After a person's cancel a new message runs at once, the parked follow.

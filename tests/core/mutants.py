@@ -71,11 +71,16 @@ MUTANTS = (
         "s.queue[:1] if s.generation == 0 and",
         "s.queue[:0] if s.generation == 0 and",
     ),
-    Mutant(
-        "no deadline for a cancel", "views", 'due.add(Timer("end", (s.turn.ref, s.turn.attempt)))', "pass"
-    ),
+    Mutant("no deadline for a cancel", "views", 'due.add(Timer("end", _end(s, s.turn)))', "pass"),
+    Mutant("an agent that obeyed is replaced", "views", "if turn.heard else", "if False else"),
+    Mutant("long last words are a lost process", "views", "if s.looked else", "if False else"),
     Mutant("no deadline for acceptance", "views", 'due.add(Timer("accept", s.turn.ref))', "pass"),
-    Mutant("no deadline for a teardown", "views", 'due.add(Timer("close", s.execution))', "pass"),
+    Mutant(
+        "no deadline for a teardown",
+        "views",
+        'due.add(Timer("close", (s.execution, s.seen) if s.looked else s.execution))',
+        "pass",
+    ),
     Mutant(
         "the fate of an open prompt is not asked for",
         "views",

@@ -12,6 +12,7 @@ from kandev.core.inputs import (
     Asleep,
     Awake,
     CancelFailed,
+    CancelHeard,
     CancelUnheard,
     Ended,
     Exited,
@@ -136,13 +137,13 @@ class Sidecar:
         it.journal.append(Taken(turn))
         return Taken(turn)
 
-    def _cancel(self, turn: TurnRef, attempt: int) -> Input | None:
+    def _cancel(self, turn: TurnRef, attempt: int) -> Input:
         it = self.instances.get(turn.execution)
         if it is None:
             return Exited(turn.execution, why="unknown")
         it.high = max(it.high, turn.generation)
         if not it.alive or it.turn != turn:
-            return None
+            return CancelHeard(turn, attempt)
         match self.n % 4:
             case 0:
                 return CancelFailed(turn, attempt, "the pipe is full")
@@ -152,7 +153,7 @@ class Sidecar:
                 self.end(it, "end_turn")
             case _:
                 self.end(it, "cancelled")
-        return None
+        return CancelHeard(turn, attempt)
 
     def _mood(self, seldom: int) -> bool:
         return not self.fair and self.n % seldom == 0

@@ -22,6 +22,7 @@ from kandev.core.inputs import (
     Allow,
     Cancel,
     CancelFailed,
+    CancelHeard,
     CancelUnheard,
     Ended,
     Exited,
@@ -155,6 +156,37 @@ def test_not_acknowledged_in_time_the_process_is_replaced(by: str) -> None:
     assert s.closed[0].cause == "user"
     s(message("H"))
     assert s.s.execution == "s.2" and s.s.conversation == "conversation"
+
+
+@pytest.mark.proves("TURN-acknowledged-behind-output")
+def test_an_agent_that_obeyed_is_not_replaced_however_far_behind_the_journal_is() -> None:
+    s = cancelling()
+    turn = s.ref
+    (deadline,) = [t for t in views.timers(s.s) if t.kind == "end"]
+    s(CancelHeard(turn, 1))
+    s.ignores(Expired(deadline))
+    for seq in range(1, 4):
+        (deadline,) = [t for t in views.timers(s.s) if t.kind == "end"]
+        s(frame(seq, Output(turn, CHUNK)))
+        s.ignores(Expired(deadline))
+    s.ignores(CancelUnheard(turn, 1))
+    s(Expired(Timer("cancel", "c")))
+    assert s.said["c"] == "timeout" and s.s.cancelling, "the truth at the deadline: still under way"
+    s(frame(4, Ended(turn, "cancelled")))
+    assert s.closed[0].cause == "user" and s.s.launch is Launch.READY and s.s.execution == "s.1"
+
+
+def test_an_end_that_was_promised_and_never_comes_is_claimed() -> None:
+    s = cancelling()
+    s(CancelHeard(s.ref, 1))
+    (deadline,) = [t for t in views.timers(s.s) if t.kind == "end"]
+    assert s(Expired(deadline)).owes(Teardown)
+
+
+def test_a_cancel_that_fails_after_it_was_heard_promises_no_end() -> None:
+    s = cancelling()
+    s(CancelHeard(s.ref, 1))(CancelFailed(s.ref, 1))(Cancel("d"))
+    assert Timer("end", (s.ref, 2)) in views.timers(s.s)
 
 
 @pytest.mark.proves("TURN-stop-meanwhile")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kandev.core import decide
+from kandev.core import decide, views
 from kandev.core.effects import (
     ExecutionOver,
     Line,
@@ -25,6 +25,7 @@ from kandev.core.inputs import (
     Expired,
     Gone,
     LaunchFailed,
+    Looked,
     Output,
     OwnTurn,
     Ready,
@@ -166,6 +167,21 @@ def test_a_process_that_cannot_be_proven_gone_is_still_tried() -> None:
     assert s.launch == "lost" and s.owes(Teardown) and not s.timers
     s(Gone("s.1"))
     assert s.launch == "absent" and not s.owed
+
+
+@pytest.mark.proves("STOP-last-words")
+def test_a_process_that_was_looked_at_is_not_lost_however_long_its_last_words_are() -> None:
+    s = running()(Stop("x"))
+    s.ignores(Looked("s.0"))
+    s(Looked("s.1"))
+    for seq in range(1, 4):
+        (deadline,) = views.timers(s.s)
+        s(frame(seq, Output(TurnRef("s.1", 1), CHUNK)))
+        s.ignores(Expired(deadline))
+    (deadline,) = views.timers(s.s)
+    s(Gone("s.1"))
+    assert s.launch == "absent" and not s.s.looked
+    s.ignores(Expired(deadline))
 
 
 def test_a_lost_process_can_be_stopped_too() -> None:

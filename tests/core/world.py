@@ -9,7 +9,20 @@ from typing import Any
 
 from kandev.core import decide, views
 from kandev.core.effects import Timer
-from kandev.core.inputs import Allow, Cancel, Draft, Expired, Frame, Gone, Input, Remove, Resume, Send, Stop
+from kandev.core.inputs import (
+    Allow,
+    Cancel,
+    Draft,
+    Expired,
+    Frame,
+    Gone,
+    Input,
+    Looked,
+    Remove,
+    Resume,
+    Send,
+    Stop,
+)
 from kandev.core.session import Answer, Entry, Launch, Outcome, Session
 from tests.core.judge import WAITERS, Judge
 from tests.core.sidecar import Sidecar
@@ -86,6 +99,7 @@ class World:
 
     def _arrives(self, report: Input) -> None:
         if isinstance(report, Gone) and report.execution == self.session.execution:
+            self.tell(Looked(report.execution))
             while self.read():  # the teardown reads the journal's rest before it says so
                 pass
         self.tell(report)

@@ -41,7 +41,8 @@ async def test_s1_a_running_session_is_cancelled_before_its_process_is_touched(s
     assert story.task_state() == "REVIEW"
     assert story.world.living(session)
     end.open()
-    await story.until(lambda: not story.world.living(session))
+    await story.until(lambda: story.value(session).launch is Launch.ABSENT)
+    assert not story.world.living(session)
     await cannot_stop(story, session)
     await story.calm()
 

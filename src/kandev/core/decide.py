@@ -24,6 +24,7 @@ from kandev.core.inputs import (
     Awake,
     Cancel,
     CancelFailed,
+    CancelHeard,
     CancelUnheard,
     Ended,
     Exited,
@@ -32,6 +33,7 @@ from kandev.core.inputs import (
     Gone,
     Input,
     LaunchFailed,
+    Looked,
     Output,
     OwnTurn,
     PermissionAsked,
@@ -108,7 +110,7 @@ def _stale(s: Session, given: Input) -> bool:
             return execution != s.execution or s.launch is not Launch.STARTING
         case Exited(execution):
             return execution != s.execution or s.launch not in (Launch.STARTING, Launch.READY, Launch.DOZING)
-        case Gone(execution):
+        case Gone(execution) | Looked(execution):
             return execution != s.execution or s.launch not in (Launch.CLOSING, Launch.LOST)
         case Asleep(execution) | Awake(execution):
             return execution != s.execution or s.launch is not Launch.DOZING
@@ -131,7 +133,9 @@ def _contradicts(s: Session, turn: Turn, given: TurnReport) -> bool:
     match given:
         case Refused():
             return turn.taken
-        case CancelFailed(_, attempt) | CancelUnheard(_, attempt):
+        case CancelFailed(_, attempt) | CancelHeard(_, attempt) | CancelUnheard(_, attempt):
+            if isinstance(given, CancelUnheard) and turn.heard:
+                return True  # asked again after a crash, and answered before it
             return attempt != turn.attempt or turn.ending is None or s.launch is not Launch.READY
     return False
 
@@ -152,6 +156,7 @@ def _next(s: Session) -> Step:
             journal=None,
             closing=None,
             force=False,
+            looked=False,
         ), ()
     if s.launch is not Launch.READY or not coming:
         return s, ()
@@ -203,12 +208,14 @@ _HANDLERS: Mapping[type, Callable[[Session, Any], Step]] = {
     Refused: reports.refused,
     Ended: reports.ended,
     CancelFailed: reports.cancel_failed,
+    CancelHeard: reports.cancel_heard,
     CancelUnheard: reports.cancel_unheard,
     PermissionAsked: reports.permission_asked,
     PermissionDone: reports.permission_done,
     Ready: reports.ready,
     LaunchFailed: reports.launch_failed,
     Exited: reports.exited,
+    Looked: reports.looked,
     Gone: reports.gone,
     Asleep: reports.asleep,
     Awake: lambda s, _: (reports.awake(s), ()),

@@ -88,7 +88,7 @@ class Timer:
     """A deadline. One that is not in `views.timers` any more is history."""
 
     kind: Literal["accept", "end", "start", "close", "retry", "ask", "cancel", "idle", "doze"]
-    key: str | TurnRef | int | tuple[TurnRef, int]
+    key: str | TurnRef | int | tuple[TurnRef | str, int] | tuple[TurnRef, int, int]
 
 
 # -- notes: written in the same transaction as the value, or told once ----------------------------

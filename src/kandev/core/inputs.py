@@ -126,6 +126,13 @@ class CancelFailed(TurnReport):
 
 
 @dataclass(frozen=True)
+class CancelHeard(TurnReport):
+    """The agent obeyed, or had ended the turn before: the end is in the journal, be it far behind."""
+
+    attempt: int
+
+
+@dataclass(frozen=True)
 class CancelUnheard(TurnReport):
     """The agent did not acknowledge in time."""
 
@@ -181,6 +188,12 @@ class Exited(ExecutionReport):
     exit_code: int | None = None
     stderr: tuple[str, ...] = ()
     why: str = "the agent's process ended"
+
+
+@dataclass(frozen=True)
+class Looked(ExecutionReport):
+    """Its process tree was ended and looked at. What the journal still says is being read; then comes
+    `Gone`."""
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,14 @@ from kandev.core.effects import (
 from kandev.core.inputs import (
     Asleep,
     CancelFailed,
+    CancelHeard,
     CancelUnheard,
     Ended,
     Exited,
     Expired,
     Gone,
     LaunchFailed,
+    Looked,
     Output,
     OwnTurn,
     PermissionAsked,
@@ -132,9 +134,15 @@ def ended(s: Session, given: Ended) -> Step:
 def cancel_failed(s: Session, given: CancelFailed) -> Step:
     """The turn goes on as if nobody had asked."""
     assert s.turn is not None
-    free = replace(s, turn=replace(s.turn, ending=None, ended_by=None, asks=()), jumps=())
+    free = replace(s, turn=replace(s.turn, ending=None, heard=False, ended_by=None, asks=()), jumps=())
     sentence = f"cancel failed: {given.why}" if given.why else "cancel failed"
     return free, replies(s.turn.asks, "failed", sentence)
+
+
+def cancel_heard(s: Session, given: CancelHeard) -> Step:
+    """No reason to escalate, however long the journal is before the end."""
+    assert s.turn is not None
+    return replace(s, turn=replace(s.turn, heard=True)), ()
 
 
 def cancel_unheard(s: Session, given: CancelUnheard) -> Step:
@@ -243,6 +251,11 @@ def awake(s: Session) -> Session:
     return replace(s, launch=Launch.READY, resuming=False)
 
 
+def looked(s: Session, given: Looked) -> Step:
+    """From now on the journal is waited for, not the process."""
+    return replace(s, looked=True), ()
+
+
 def gone(s: Session, given: Gone) -> Step:
     """Proven gone: whatever was still open is settled by it."""
     why = s.closing or "the agent's process ended"
@@ -253,7 +266,7 @@ def gone(s: Session, given: Gone) -> Step:
         text = f"Processes that could not be ended: {', '.join(given.survivors)}."
         named = (Line("error", text, {"survivors": list(given.survivors)}),)
     s, notes = _without_process(replace(s, launch=Launch.ABSENT), given.taken, fault)
-    return replace(s, closing=None, force=False, journal=None), (over, *named, *notes)
+    return replace(s, closing=None, force=False, looked=False, journal=None), (over, *named, *notes)
 
 
 def _without_process(s: Session, was_taken: bool | None, why: str | None) -> Step:

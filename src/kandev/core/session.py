@@ -88,6 +88,8 @@ class Turn:
     """Who cancelled, for the chat's line."""
     attempt: int = 0
     """Which of our cancels; the failure of an older one is history."""
+    heard: bool = False
+    """agentctl has seen its end: the report of it is in the journal, behind what was said before."""
     asks: tuple[str, ...] = ()
     """Who waits to hear that it ended."""
 
@@ -137,6 +139,8 @@ class Session:
     """Why the process is being ended, for the turn that ends with it."""
     force: bool = False
     """The teardown under way skips the polite steps."""
+    looked: bool = False
+    """Its process tree was ended and looked at; the teardown reads what the journal still says."""
     permissions: tuple[Permission, ...] = ()
     journal: str | None = None
     """The journal of the present execution; frames of another are not followed."""

@@ -11,7 +11,7 @@ from kandev.core.effects import (
     Teardown,
     Timer,
 )
-from kandev.core.session import Entry, Launch, Outcome, Session, TurnRef
+from kandev.core.session import Entry, Launch, Outcome, Session, Turn, TurnRef
 
 
 def wire_state(s: Session) -> str:
@@ -82,7 +82,8 @@ def timers(s: Session) -> frozenset[Timer]:
     if s.launch is Launch.STARTING:
         due.add(Timer("start", s.execution))
     if s.launch is Launch.CLOSING:
-        due.add(Timer("close", s.execution))
+        # Read on, it begins anew with every frame: what is waited for then is no process any more.
+        due.add(Timer("close", (s.execution, s.seen) if s.looked else s.execution))
     if s.launch is Launch.DOZING:
         due.add(Timer("doze", s.execution))
     if may_sleep(s):
@@ -94,7 +95,7 @@ def timers(s: Session) -> frozenset[Timer]:
             if not s.turn.taken:
                 due.add(Timer("accept", s.turn.ref))
             if s.turn.ending:
-                due.add(Timer("end", (s.turn.ref, s.turn.attempt)))
+                due.add(Timer("end", _end(s, s.turn)))
     if s.retry:
         due.add(Timer("retry", s.generation))
     return frozenset(due)
@@ -104,6 +105,12 @@ def may_sleep(s: Session) -> bool:
     """Nothing to do and nothing to come; a process that ended now would lose nothing that we know of."""
     quiet = s.launch is Launch.READY and s.turn is None and s.outcome is Outcome.OPEN
     return quiet and s.conversation is not None and not s.retry and not batch(s)
+
+
+def _end(s: Session, turn: Turn) -> tuple[TurnRef, int] | tuple[TurnRef, int, int]:
+    """An agent has one deadline to obey. An end that is known to come is waited for as long as the journal
+    goes on: the deadline begins anew with every frame."""
+    return (turn.ref, turn.attempt, s.seen) if turn.heard else (turn.ref, turn.attempt)
 
 
 def batch(s: Session) -> tuple[Entry, ...]:

@@ -36,11 +36,13 @@ from kandev.core.inputs import (
     Asleep,
     Awake,
     CancelFailed,
+    CancelHeard,
     CancelUnheard,
     Exited,
     Gone,
     Input,
     LaunchFailed,
+    Looked,
     Ready,
     Refused,
     Taken,
@@ -256,8 +258,7 @@ class SessionEffects:
         except CancelRefused as refused:
             await tell(CancelFailed(turn, attempt, refused.message))
             return
-        if not over:
-            await tell(CancelUnheard(turn, attempt))
+        await tell(CancelHeard(turn, attempt) if over else CancelUnheard(turn, attempt))
 
     async def _teardown(self, effect: Teardown, tell: Tell) -> None:
         call = self._deadlines.agentctl_call_s
@@ -273,8 +274,7 @@ class SessionEffects:
             with suppress(UnknownExecution):
                 taken = await self._agents.dispatched(effect.unsettled, dispatch_id(effect.unsettled), call)
         with suppress(Unreachable, UnknownExecution, TimeoutError):
-            async with asyncio.timeout(call):
-                await self._rest(effect.execution, down, tell)
+            await self._rest(effect.execution, down, tell)
         await tell(Gone(effect.execution, taken, down.survivors, down.exit_code))
 
     async def _doze(self, execution: str, seen: int, tell: Tell) -> None:
@@ -284,15 +284,17 @@ class SessionEffects:
         await tell(Asleep(execution) if why is None else Awake(execution, why))
 
     async def _rest(self, execution: str, down: Down, tell: Tell) -> None:
-        """What the journal still says comes before the end."""
-        record = self._record
-        if record is None or record.value.journal is None or down.last_seq <= record.value.seen:
+        """What the journal still says comes before the end; it is read for as long as it goes on."""
+        value, call = self._record.value if self._record else None, self._deadlines.agentctl_call_s
+        if value is None or value.journal is None or down.last_seq <= value.seen:
             return
-        journal, seen = record.value.journal, record.value.seen
-        async for frame in self._agents.follow(execution, journal, seen, self._committed):
-            await tell(frame)
-            if frame.seq >= down.last_seq:
-                return
+        await tell(Looked(execution))
+        async with asyncio.timeout(call) as patience:
+            async for frame in self._agents.follow(execution, value.journal, value.seen, self._committed):
+                await tell(frame)
+                if frame.seq >= down.last_seq:
+                    return
+                patience.reschedule(asyncio.get_running_loop().time() + call)
 
     async def _forget(self, execution: str) -> None:
         """Lost requests are made good at the next start, which deletes what no session names."""

@@ -77,7 +77,9 @@ def _sentence(record: SessionRecord, glance: Glance | None, last: ExecutionRecor
     ages = [w.for_s for w in working if isinstance(w.what, Start | Prompt | CancelTurn | Teardown)]
     if not ages or max(ages) < 1:
         return base
-    left = [w.left_s for w in working if isinstance(w.what, Timer) and w.what.kind == "end" and w.left_s]
+    heard = value.turn is not None and value.turn.heard
+    ends = [w for w in working if isinstance(w.what, Timer) and w.what.kind == "end" and not heard]
+    left = [w.left_s for w in ends if w.left_s]
     bound = f", and takes {min(left):.0f} s more at most before its process is replaced" if left else ""
     return f"{base} This has taken {max(ages):.0f} s{bound}."
 
@@ -91,11 +93,15 @@ def _doing(record: SessionRecord, last: ExecutionRecord | None) -> str:
     if value.launch is Launch.LOST:
         return "The agent's old process is not proven gone, and nothing is started beside it."
     if value.launch is Launch.CLOSING:
+        if value.looked:
+            return "The agent's process is over; what it said last is being stored."
         return f"The agent's process is being ended: {value.closing or 'it is over'}."
     if value.launch is Launch.STARTING:
         return "The agent is starting."
     if waiting_for(value) and value.phase is Phase.RUNNING:
         return "The agent waits for your answer to a permission request."
+    if value.turn is not None and value.turn.heard:
+        return "The agent has ended the turn; what it said before that is being stored."
     words = {
         Phase.DISPATCHING: "A prompt is being handed to the agent.",
         Phase.RUNNING: "The agent is working.",
