@@ -83,7 +83,7 @@ class Cancelling:
     async def _write(self, turn: Turn) -> None:
         if turn.over.is_set() or turn.ended:
             return
-        turn.cancel_written = True
+        self._turns.cancel_written(turn)
         try:
             with self._turns.writing_a_cancel():
                 await self._adapter().cancel()

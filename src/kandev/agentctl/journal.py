@@ -63,6 +63,7 @@ class Journal:
         self._tail: deque[tuple[int, bytes]] = deque()
         self._tail_bytes = 0
         self._lifted = False
+        self._more = 0
         self._changed = asyncio.Event()
 
     @classmethod
@@ -97,11 +98,16 @@ class Journal:
     async def room(self) -> None:
         """Returns when there is room. Waits for an acknowledgement, `lift` or `drop`: this wait is the
         back-pressure."""
-        while self.unacknowledged_bytes >= self._limits.max_bytes and not self._free():
+        while self.unacknowledged_bytes >= self._limits.max_bytes + self._more and not self._free():
             await self.changed()
 
     def _free(self) -> bool:
         return self._lifted or self.dropped or self.failed is not None
+
+    def stretch(self, more: int) -> None:
+        """So many bytes beyond the bound from now on (0: none): for an end that is expected to come soon."""
+        self._more = more
+        self._notify()
 
     def lift(self) -> None:
         """No bound from now on: the agent is ending, and what its pipe still holds is little."""

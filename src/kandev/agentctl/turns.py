@@ -20,6 +20,9 @@ from kandev.agentctl.tasks import Tasks
 from kandev.wire import agentctl as wire
 
 Look = Callable[[], list[wire.Process]]
+END_SHARE = 4
+"""While a turn is cancelled, its journal may be longer by this share: the agent's end lies behind what it said
+before, and a reader that waits for room would take it for deaf."""
 
 
 @dataclass(eq=False)
@@ -169,6 +172,11 @@ class Turns:
 
     # -- ends -----------------------------------------------------------------------------------
 
+    def cancel_written(self, turn: Turn) -> None:
+        """The agent is being told: its end is read although the journal is full."""
+        turn.cancel_written = True
+        self._record.journal.stretch(self._settings.journal_max_bytes // END_SHARE)
+
     async def _close(self, turn: Turn, end: TurnEnd) -> None:
         await self._record.journal.room()
         if turn.ended or turn.over.is_set():
@@ -182,6 +190,7 @@ class Turns:
             self._settle_until = _now() + self._settings.cancel_settle_s
         if self.current is turn:
             self.current = None
+        self._record.journal.stretch(0)
         self._record.put(
             wire.TurnEnded,
             turn.identity,

@@ -135,6 +135,26 @@ async def test_a_full_journal_holds_the_agent_up_and_an_acknowledgement_lets_it_
             await asyncio.wait_for(talking, 2)
 
 
+@pytest.mark.proves("CTL-cancel")
+async def test_a_cancel_is_acknowledged_although_the_journal_is_full(tmp_path: Path) -> None:
+    async with host_in(tmp_path, dataclasses.replace(QUICK, journal_max_bytes=8000)) as host:
+        await host.create()
+        await host.prompt(1)
+        journal = host.instances.get("e1").journal
+
+        async def talk() -> None:
+            for _ in range(200):
+                await host.agent().says("x" * 300)
+
+        talking = asyncio.create_task(talk())
+        await eventually(lambda: journal.unacknowledged_bytes >= 8000)
+        answer = await host.cancel(1)
+        assert answer.body["outcome"] == "acknowledged"
+        assert not talking.done() and journal.unacknowledged_bytes < 2 * 8000, "it is bounded all the same"
+        await host.stop()
+        await talking
+
+
 @pytest.mark.proves("CTL-stop")
 async def test_a_stop_works_although_the_journal_is_full(tmp_path: Path) -> None:
     async with host_in(tmp_path, dataclasses.replace(QUICK, journal_max_bytes=2000)) as host:
