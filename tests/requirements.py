@@ -294,6 +294,10 @@ NOTE-message.queue.status_changed: Published when the queue changes.
 NOTE-session.permission_requested: Published with the options.
 NOTE-session.agentctl: session.agentctl_ready and session.agentctl_error are published.
 """,
+    "hostile peers": """
+SURVIVE-hostile-agent-memory: What an agent can make Kandev keep is bounded: ids, requests, options, settings, lines.
+SURVIVE-hostile-agent-requests: Requests of an agent beyond the bound are refused at once, and that is said once.
+""",
     "worktrees": """
 TREE-own: A task with a repository gets its own worktree and branch under the home.
 TREE-folder: A task without a repository gets a folder of its own.

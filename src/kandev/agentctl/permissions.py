@@ -5,21 +5,28 @@ that waits for an answer hears neither a cancel nor anything else. Not here: whi
 to (`turns`).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from kandev.agentctl.adapters.base import Adapter, PermissionAsk, WriteFailed
 from kandev.agentctl.attribution import Identity
 from kandev.agentctl.record import Record
 from kandev.agentctl.refusals import Refused, Unsettled, invalid
-from kandev.agentctl.tasks import Tasks
+from kandev.agentctl.tasks import Few, Tasks
 from kandev.wire import agentctl as wire
 
 By = Literal["client", "auto_approve", "cancel", "end"]
 ALLOWING = ("allow_once", "allow_always")
 REJECTING = ("reject_once", "reject_always")
 """Kinds that an automatic approval and a plain rejection take, the narrower one first."""
+MOST_OPEN = 256
+"""Requests that wait for a decision. What an agent asks beyond is answered as cancelled: people decide one by
+one, and each of them stands in the session's value."""
+ANSWERED_KEPT = 1024
+"""Requests of which is known that they were answered; an older one is unknown."""
+IN_PASSING = 64
+"""Answers that an agent has not taken yet; then what it says next waits."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Permissions:
         self._auto_approve = auto_approve
         self._open: dict[str, Open] = {}
         self._answered: dict[str, None] = {}
+        self._passing = Few(tasks, IN_PASSING)
+        self._too_many = False
 
     def ids(self) -> list[str]:
         return list(self._open)
@@ -51,7 +60,12 @@ class Permissions:
 
     async def ask(self, ask: PermissionAsk, identity: Identity, refused_by: Callable[[], By | None]) -> None:
         """Journal the request and leave it open, unless `refused_by` names who answers it at once with
-        "cancelled". Does not wait for the agent: the caller reads its pipe."""
+        "cancelled". Waits for the agent only when that takes none of many answers: the caller reads its
+        pipe."""
+        if len(self._open) >= MOST_OPEN:
+            await self._beyond(ask, identity)
+            return
+        self._too_many = False
         await self._record.write(
             wire.PermissionRequest,
             identity,
@@ -62,12 +76,24 @@ class Permissions:
             kind=ask.kind,
             raw_input=ask.raw_input,
         )
-        self._open[ask.request_id] = Open(ask, identity)
+        self._open[ask.request_id] = Open(replace(ask, raw_input=None), identity)
         if (by := refused_by()) is not None:
-            self._in_passing(ask.request_id, by)
+            self._close(ask.request_id, outcome="cancelled", by=by)
+            await self._tell_beside(self._tell(ask.request_id, cancelled=True))
         elif self._auto_approve and (option := _preferred(ask, ALLOWING)) is not None:
             self._close(ask.request_id, outcome="selected", by="auto_approve", option_id=option)
-            self._tasks.start(self._tell(ask.request_id, option_id=option), "approve a permission")
+            await self._tell_beside(self._tell(ask.request_id, option_id=option))
+
+    async def _beyond(self, ask: PermissionAsk, identity: Identity) -> None:
+        """Nobody is asked, and the agent hears so at once. Said once, until one of the others is settled."""
+        if not self._too_many:
+            self._too_many = True
+            text = f"The agent has {MOST_OPEN} permission requests open: what it asks beyond is cancelled."
+            await self._record.write(wire.Notice, identity, text=text)
+        await self._tell_beside(self._tell(ask.request_id, cancelled=True))
+
+    async def _tell_beside(self, telling: Coroutine[Any, Any, None]) -> None:
+        await self._passing.start(telling, "answer a permission")
 
     async def cancel_all(self, identity: Identity, by: By) -> None:
         """Answer those of one turn as cancelled and wait until the agent was told."""
@@ -99,7 +125,7 @@ class Permissions:
         if option_id is not None and option_id not in {option.option_id for option in entry.ask.options}:
             raise invalid(f"The permission request {request_id!r} has no option {option_id!r}.")
         del self._open[request_id]
-        self._answered[request_id] = None
+        self._note_answered(request_id)
         try:
             outcome = await self._adapter().answer_permission(
                 request_id, option_id=option_id, cancelled=answer.cancelled, rejected=answer.rejected
@@ -115,8 +141,13 @@ class Permissions:
 
     def _close(self, request_id: str, *, outcome: str, by: By, option_id: str | None = None) -> None:
         entry = self._open.pop(request_id)
-        self._answered[request_id] = None
+        self._note_answered(request_id)
         self._resolved(entry, request_id, outcome=outcome, by=by, option_id=option_id)
+
+    def _note_answered(self, request_id: str) -> None:
+        self._answered[request_id] = None
+        if len(self._answered) > ANSWERED_KEPT:
+            del self._answered[next(iter(self._answered))]
 
     def _resolved(
         self, entry: Open, request_id: str, *, outcome: str, by: By, option_id: str | None = None

@@ -42,3 +42,25 @@ class Tasks:
             for task in left:
                 task.cancel()
             await asyncio.wait(left)
+
+
+class Few:
+    """Work beside its caller, owned by `tasks`, as long as fewer than `most` of it are under way: then the
+    caller waits, so that who causes it waits too."""
+
+    def __init__(self, tasks: Tasks, most: int) -> None:
+        self._tasks = tasks
+        self._most = most
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Returns when it was begun."""
+        try:
+            while len(self._under_way) >= self._most:
+                await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:
+            work.close()
+            raise
+        task = self._tasks.start(work, name)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)

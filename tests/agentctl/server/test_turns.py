@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kandev.agentctl.permissions import ANSWERED_KEPT, MOST_OPEN
 from kandev.wire import agentctl as wire
 from tests.agentctl.server.hosts import QUICK, SOON, Host, eventually, host_in
 
@@ -183,6 +184,40 @@ async def test_an_answer_that_is_none_is_refused_and_the_request_stays_open(
     ).reason == "unknown_request"
     assert (await host.of("e1", "POST", "acp/permissions/p1", {"option_id": "yes"})).status == 200
     assert host.agent().answers == [("p1", "yes")]
+
+
+@pytest.mark.proves("SURVIVE-hostile-agent-requests")
+async def test_permission_requests_beyond_the_bound_are_cancelled_at_once_and_it_is_said_once(
+    host: Host,
+) -> None:
+    await host.create()
+    await host.prompt(1)
+    for number in range(MOST_OPEN + 50):
+        await host.agent().asks(f"p{number}")
+    await eventually(lambda: len(host.agent().answers) == 50)
+    beyond = [(f"p{number}", "cancelled") for number in range(MOST_OPEN, MOST_OPEN + 50)]
+    assert host.agent().answers == beyond
+    instance = (await host.ask("GET", "/api/v1/instances/e1")).body
+    assert len(instance["open_permissions"]) == MOST_OPEN
+    assert host.kinds().count("permission_request") == MOST_OPEN and host.kinds().count("notice") == 1
+    await host.of("e1", "POST", "acp/permissions/p0", {"option_id": "yes"})
+    await host.agent().asks("again")
+    await host.agent().asks("beyond")
+    assert host.kinds().count("permission_request") == MOST_OPEN + 1 and host.kinds().count("notice") == 2
+    await host.agent().ends()
+    await eventually(lambda: len(host.agent().answers) == 50 + 1 + MOST_OPEN + 1)
+
+
+async def test_of_the_answered_permission_requests_the_newest_are_known(host: Host) -> None:
+    await host.create(auto_approve=True)
+    await host.prompt(1)
+    for number in range(ANSWERED_KEPT + 10):
+        await host.agent().asks(f"p{number}")
+    answers = [
+        (await host.of("e1", "POST", f"acp/permissions/p{number}", {"cancelled": True})).reason
+        for number in (0, ANSWERED_KEPT)
+    ]
+    assert answers == ["unknown_request", "already_answered"]
 
 
 async def test_a_permission_outside_a_turn_opens_one_that_waits_for_it(host: Host) -> None:
