@@ -13,6 +13,8 @@ from kandev.wire import agentctl as wire
 
 OPENING = (wire.MessageChunk, wire.ReasoningChunk, wire.ToolCall, wire.ToolUpdate, wire.Plan)
 """Kinds that show work. Usage, mode, commands and notices come at any time."""
+REMEMBERED = 4096
+"""Ids of one turn that are known after its end, the newest: what comes late is about what came last."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +34,23 @@ class Attribution:
     def __init__(self, late_s: float) -> None:
         self._late_s = late_s
         self._running: Identity | None = None
-        self._ids: set[str] = set()
+        self._ids: dict[str, None] = {}
         self._ended: Identity | None = None
         self._ended_at = 0.0
-        self._ended_ids: set[str] = set()
+        self._ended_ids: dict[str, None] = {}
 
     def started(self, identity: Identity) -> None:
         self._running = identity
-        self._ids = set()
+        self._ids = {}
 
     def ended(self, now: float) -> None:
         if self._running is not None:
             self._ended, self._ended_at, self._ended_ids = self._running, now, self._ids
-        self._running, self._ids = None, set()
+        self._running, self._ids = None, {}
 
     def abandoned(self) -> None:
         """The turn never reached the agent: what was known before holds on."""
-        self._running, self._ids = None, set()
+        self._running, self._ids = None, {}
 
     def of_output(self, frame_type: type[wire.Frame], members: dict[str, Any], now: float) -> Identity | None:
         """None: it begins a turn of its own."""
@@ -59,14 +61,21 @@ class Attribution:
 
     def _of(self, said_id: str | None, now: float, *, opening: bool) -> Identity | None:
         if self._running is not None:
-            if said_id is not None:
-                self._ids.add(said_id)
+            _remember(self._ids, said_id)
             return self._running
         if self._ended is not None and (now - self._ended_at < self._late_s or said_id in self._ended_ids):
-            if said_id is not None:
-                self._ended_ids.add(said_id)
+            _remember(self._ended_ids, said_id)
             return self._ended
         return None if opening else NO_TURN
+
+
+def _remember(ids: dict[str, None], said_id: str | None) -> None:
+    if said_id is None:
+        return
+    ids.pop(said_id, None)
+    ids[said_id] = None
+    if len(ids) > REMEMBERED:
+        del ids[next(iter(ids))]
 
 
 def _id_of(members: dict[str, Any]) -> str | None:

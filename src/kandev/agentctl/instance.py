@@ -283,6 +283,7 @@ class Instance:
         )
         await self._record.flush()
         self.state = "ended" if self.state == "ready" else "failed"
+        self._adapter = None  # nobody asks it any more, and what it knows may be much
         await self._tasks.close()
 
 

@@ -18,6 +18,8 @@ from kandev.agentctl.lines import BadLines, Lines, Skipped, encode, parse
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+LONGEST_ID = 4096
+"""Characters of a request's id: it is kept until the request is answered."""
 
 Id = str | int | float | None
 OnReply = Callable[["Reply"], Awaitable[None]]
@@ -62,6 +64,8 @@ class Call:
     id: Id
     method: str
     params: dict[str, Any]
+    size: int = 0
+    """Of the whole message, in bytes."""
 
     async def answer(self, result: Any) -> None:
         """With success."""
@@ -80,7 +84,7 @@ class Handler(Protocol):
         """In wire order."""
 
     async def request(self, call: Call) -> None:
-        """In wire order; must not wait for people, files or the agent."""
+        """In wire order; must not wait for people or files, nor for an agent that takes its answers."""
 
     async def notice(self, text: str) -> None:
         """Something a person should see."""
@@ -167,14 +171,14 @@ class Peer:
         text: str | None
         if isinstance(line, Skipped):
             text = f"The agent wrote a line longer than {line.limit} bytes; it was skipped."
-        elif (message := parse(line)) is not None and await self._message(message):
+        elif (message := parse(line)) is not None and await self._message(message, len(line)):
             text = self._bad.rest(now)
         else:
             text = self._bad.note(line, now)
         if text is not None:
             await self._handler.notice(text)
 
-    async def _message(self, message: dict[str, Any]) -> bool:
+    async def _message(self, message: dict[str, Any], size: int) -> bool:
         """Whether it is one."""
         method = message.get("method")
         if isinstance(method, str):
@@ -184,9 +188,9 @@ class Peer:
                 await self._handler.notification(method, params)
                 return True
             number = message["id"]
-            if number is not None and (isinstance(number, bool) or not isinstance(number, str | int | float)):
+            if not _is_id(number):
                 return False
-            await self._handler.request(Call(self, number, method, params))
+            await self._handler.request(Call(self, number, method, params, size))
             return True
         if "id" not in message or not ("result" in message or "error" in message):
             return False
@@ -202,6 +206,12 @@ class Peer:
         on_reply = self._open.pop(int(number), None) if number == number // 1 else None
         if on_reply is not None:
             await on_reply(_error(error) if error is not None else message.get("result"))
+
+
+def _is_id(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST_ID
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _error(error: Any) -> RpcError:

@@ -21,8 +21,8 @@ from kandev.wire import agentctl as wire
 
 Look = Callable[[], list[wire.Process]]
 END_SHARE = 4
-"""While a turn is cancelled, its journal may be longer by this share: the agent's end lies behind what it said
-before, and a reader that waits for room would take it for deaf."""
+"""While a turn is cancelled its journal may be longer by this share: the end lies behind what the agent said,
+and a reader that waits for room would take it for deaf."""
 
 
 @dataclass(eq=False)

@@ -141,15 +141,6 @@ async def test_that_the_agent_could_not_read_us_is_said(stage: Stage) -> None:
     assert notice["text"] == "The agent could not read a message: Parse error"
 
 
-async def test_more_requests_than_can_be_served_are_noticed(stage: Stage) -> None:
-    created = await stage.agent.ask("terminal/create", {"command": "sleep", "args": ["600"]}, "t")
-    waiting = {"terminalId": created["result"]["terminalId"]}
-    for number in range(300):
-        stage.agent.say({"id": number, "method": "terminal/wait_for_exit", "params": waiting})
-    notice = await stage.sink.until("Notice")
-    assert "asks too much at once" in notice["text"]
-
-
 async def test_a_last_line_without_an_end_counts(stage: Stage) -> None:
     stage.agent.bytes(chunk("last words").rstrip(b"\n"))
     stage.agent.end()

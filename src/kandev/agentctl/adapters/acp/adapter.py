@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from kandev.agentctl.adapters.acp.calls import Permissions, ToolCalls
-from kandev.agentctl.adapters.acp.documents import Document, clipped, part, prompt_blocks, text
+from kandev.agentctl.adapters.acp.documents import Document, clipped, kept_id, part, prompt_blocks, text
 from kandev.agentctl.adapters.acp.opening import Opening, said
 from kandev.agentctl.adapters.acp.replay import Replay
 from kandev.agentctl.adapters.acp.serving import Serving
-from kandev.agentctl.adapters.acp.updates import HISTORY, Updates
+from kandev.agentctl.adapters.acp.updates import HISTORY, Updates, usage_frame
 from kandev.agentctl.adapters.base import Sink, Spec, Started, TurnEnd
 from kandev.agentctl.rpc import Call, Peer, PeerGone, Reply, RpcError, Stream
 from kandev.agentctl.settings import Settings
@@ -112,8 +112,8 @@ class AcpAdapter:
         if call.method == "session/request_permission":
             async with self._speaking:
                 await self._sink.permission(self._permissions.ask(call, self._calls))
-        elif not self._serving.serve(call):
-            await self.notice(f"The agent asks too much at once; {call.method} was not answered.")
+        elif (words := await self._serving.serve(call)) is not None:
+            await self.notice(words)
 
     async def notice(self, text: str) -> None:
         """Of the peer."""
@@ -135,11 +135,10 @@ class AcpAdapter:
             await self._say(frame_type, **members)
 
     async def _about_another(self, session_id: str) -> None:
-        if session_id not in self._foreign and len(self._foreign) < FOREIGN_TOLD:
-            self._foreign.add(session_id)
-            named = clipped(session_id)
-            words = f"The agent reports about another conversation ({named}); it is not shown."
-            await self.notice(words)
+        named = kept_id(session_id)
+        if named not in self._foreign and len(self._foreign) < FOREIGN_TOLD:
+            self._foreign.add(named)
+            await self.notice(f"The agent reports about another conversation ({named}); it is not shown.")
 
     async def _prompt_answered(self, reply: Reply) -> None:
         if isinstance(reply, PeerGone):
@@ -150,7 +149,8 @@ class AcpAdapter:
             end = TurnEnd("error", said(reply))
         else:
             if usage := part(reply, "usage"):
-                await self._say(wire.Usage, usage=usage)
+                for frame_type, members in usage_frame(usage):
+                    await self._say(frame_type, **members)
             reason = text(part(reply).get("stopReason"))
             missing = TurnEnd("error", "The agent gave no stop reason.")
             end = missing if reason is None else TurnEnd(clipped(reason))

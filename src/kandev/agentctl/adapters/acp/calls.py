@@ -4,12 +4,21 @@ Not here: the wire (`adapter`), and who decides (the instance).
 """
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
-from kandev.agentctl.adapters.acp.documents import Document, objects, part, text
+from kandev.agentctl.adapters.acp.documents import (
+    SENTENCE_MAX,
+    Document,
+    clipped,
+    kept_id,
+    objects,
+    part,
+    text,
+    word,
+)
 from kandev.agentctl.adapters.base import PermissionAsk, PermissionOption
 from kandev.agentctl.rpc import Call
 
@@ -17,6 +26,8 @@ REMEMBERED = 1000
 """Tool calls whose title is kept for a permission request that names only their id."""
 INPUTS_BYTES = 16 * 1024 * 1024
 """What may be kept of their inputs together; the oldest go first. A file that is written is one."""
+MOST_OPTIONS = 64
+"""Of a permission request, those that can be shown and chosen."""
 UNFINISHED = ("pending", "in_progress")
 
 
@@ -32,7 +43,7 @@ class Known:
 
 
 class ToolCalls:
-    """Those that were seen, and those that run in this turn."""
+    """Those that were seen, and those that run in this turn; of both the newest `REMEMBERED`."""
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
@@ -41,10 +52,10 @@ class ToolCalls:
 
     def seen(self, update: Document) -> None:
         """A `tool_call`, a `tool_call_update`, or the `toolCall` of a permission request."""
-        call_id = str(update.get("toolCallId"))
+        call_id = kept_id(update.get("toolCallId"))
         known = self._known.setdefault(call_id, Known())
-        known.title = text(update.get("title")) or known.title
-        known.kind = text(update.get("kind")) or known.kind
+        known.title = clipped(text(update.get("title")) or known.title)
+        known.kind = word(update.get("kind")) or known.kind
         if "rawInput" in update:
             self._keep_input(known, update["rawInput"])
         status = update.get("status")
@@ -53,7 +64,14 @@ class ToolCalls:
         elif status is not None:
             self._running.discard(call_id)
         if len(self._known) > REMEMBERED:
-            self._kept -= self._known.pop(next(iter(self._known))).size
+            self._forget_one()
+
+    def _forget_one(self) -> None:
+        """The oldest that does not run; when all do, the oldest."""
+        done = (call_id for call_id in self._known if call_id not in self._running)
+        oldest = next(done, next(iter(self._known)))
+        self._kept -= self._known.pop(oldest).size
+        self._running.discard(oldest)
 
     def _keep_input(self, known: Known, value: Any) -> None:
         self._kept -= known.size
@@ -109,24 +127,17 @@ class Permissions:
         """Opens a request."""
         tool = part(call.params, "toolCall")
         calls.seen(tool)
-        known = calls.get(str(tool.get("toolCallId")))
-        options = tuple(
-            PermissionOption(
-                option_id=option["optionId"],
-                kind=text(option.get("kind")) or "",
-                name=text(option.get("name")) or option["optionId"],
-            )
-            for option in objects(call.params.get("options"))
-            if isinstance(option.get("optionId"), str)
-        )
+        known = calls.get(kept_id(tool.get("toolCallId")))
+        options = _options(call.params.get("options"))
         self._count += 1
         request_id = f"permission-{self._ours}-{self._count}"
-        self._open[request_id] = Asked(call, options)
+        # It may wait for long: what the agent sent along is not kept meanwhile.
+        self._open[request_id] = Asked(replace(call, params={}), options)
         return PermissionAsk(
             request_id=request_id,
             title=known.title or "The agent asks for permission",
             options=options,
-            tool_call_id=text(tool.get("toolCallId")),
+            tool_call_id=None if tool.get("toolCallId") is None else kept_id(tool["toolCallId"]),
             kind=known.kind,
             raw_input=known.raw_input,
         )
@@ -137,3 +148,20 @@ class Permissions:
         outcome = asked.outcome(option_id, rejected=rejected)
         del self._open[request_id]
         return asked.call, outcome
+
+
+def _options(value: Any) -> tuple[PermissionOption, ...]:
+    """Those that have an id: it goes back to the agent as it came, so that none is cut."""
+    named = [
+        option
+        for option in objects(value)
+        if isinstance(option.get("optionId"), str) and len(option["optionId"]) <= SENTENCE_MAX
+    ]
+    return tuple(
+        PermissionOption(
+            option_id=option["optionId"],
+            kind=word(option.get("kind")) or "",
+            name=clipped(text(option.get("name")) or option["optionId"]),
+        )
+        for option in named[:MOST_OPTIONS]
+    )

@@ -4,6 +4,7 @@ Source: ACP schema, `McpServer`, `ContentBlock`, `ClientCapabilities`.
 """
 
 from collections.abc import Collection
+from hashlib import blake2b
 from typing import Any
 
 from kandev import __version__
@@ -11,6 +12,9 @@ from kandev import __version__
 PROTOCOL_VERSION = 1
 SENTENCE_MAX = 2000
 """Characters of an agent's own words within a sentence of ours."""
+
+LONGEST_WORD = 200
+"""Characters of a name, a kind, a mode: what is listed, compared and kept."""
 
 Document = dict[str, Any]
 
@@ -48,6 +52,20 @@ def text(value: Any) -> str | None:
 def clipped(words: str) -> str:
     """As much as belongs into a sentence: it stands on the card, in every list, in every notification."""
     return words if len(words) <= SENTENCE_MAX else f"{words[:SENTENCE_MAX]}… ({len(words)} characters)"
+
+
+def word(value: Any) -> str | None:
+    """A short string, or None: a longer one is cut."""
+    return value[:LONGEST_WORD] if isinstance(value, str) else None
+
+
+def kept_id(value: Any) -> str:
+    """An agent's own id, of which any number may have to be kept: a longer one becomes its beginning and a
+    digest."""
+    given = value if isinstance(value, str) else str(value)
+    if len(given) <= LONGEST_WORD:
+        return given
+    return f"{given[:LONGEST_WORD]}~{blake2b(given.encode(errors='replace'), digest_size=12).hexdigest()}"
 
 
 def prompt_blocks(content: str | list[Document]) -> list[Document]:

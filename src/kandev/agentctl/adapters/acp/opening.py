@@ -19,6 +19,7 @@ from kandev.agentctl.adapters.acp.documents import (
     objects,
     part,
     text,
+    word,
 )
 from kandev.agentctl.adapters.base import Spec, Started, StartFailed, WriteFailed
 from kandev.agentctl.failures import EndedEarly
@@ -73,8 +74,8 @@ class Opening:
             resume_token=session_id,
             memory=memory,
             resumable=bool(self._ways_back()),
-            agent_name=text(hello.get("title")) or text(hello.get("name")),
-            agent_version=text(hello.get("version")),
+            agent_name=word(hello.get("title")) or word(hello.get("name")),
+            agent_version=word(hello.get("version")),
             warnings=tuple(self._warnings),
         )
 
@@ -84,7 +85,8 @@ class Opening:
             raise StartFailed("The agent's answer to initialize is no object: it does not speak ACP.")
         version = answer.get("protocolVersion", PROTOCOL_VERSION)
         if version != PROTOCOL_VERSION:
-            raise StartFailed(f"The agent speaks version {version} of ACP; Kandev speaks {PROTOCOL_VERSION}.")
+            spoken = clipped(str(version))
+            raise StartFailed(f"The agent speaks version {spoken} of ACP; Kandev speaks {PROTOCOL_VERSION}.")
         self._capabilities = part(answer, "agentCapabilities")
         self._methods = objects(answer.get("authMethods"))
         return part(answer, "agentInfo")
@@ -171,7 +173,7 @@ class Opening:
             " – ".join(filter(None, [f"{way.get('name')} ({way.get('id')})", text(way.get("description"))]))
             for way in methods
         ]
-        offer = f" It offers: {'; '.join(way.rstrip('. ') for way in ways)}." if ways else ""
+        offer = f" It offers: {clipped('; '.join(way.rstrip('. ') for way in ways))}." if ways else ""
         words = clipped(error.message.rstrip(". "))
         return (
             f"The agent demands a login: {words}.{offer} Log in with the agent's own program, "

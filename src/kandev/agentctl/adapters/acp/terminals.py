@@ -24,6 +24,9 @@ from kandev.agentctl.settings import Settings
 TERMINAL_MARK = "KANDEV_TERMINAL"
 OUTPUT_BYTES = 1024 * 1024
 """Output that is kept when the agent names no limit, and sixteen times of which it may name."""
+OUTPUTS_BYTES = 64 * 1024 * 1024
+"""That the terminals of one agent may keep together; beyond it a new one keeps `LEAST_BYTES`."""
+LEAST_BYTES = 64 * 1024
 MOST = 64
 """Terminals that one agent may have at a time."""
 SHELL = "/bin/sh"
@@ -52,8 +55,9 @@ class Terminals:
         given = {str(entry.get("name")): str(entry.get("value")) for entry in objects(params.get("env"))}
         environment = {**self._environment, **given, **marks}
         command = _command(params, environment, cwd)
+        left = max(LEAST_BYTES, OUTPUTS_BYTES - sum(terminal.limit for terminal in self._open.values()))
         try:
-            self._open[name] = Terminal(command, cwd, environment, _limit(params))
+            self._open[name] = Terminal(command, cwd, environment, min(_limit(params), left))
         except StartFailed as error:
             raise RpcError(INTERNAL_ERROR, str(error)) from None
         return {"terminalId": name}
@@ -112,6 +116,7 @@ class Terminal:
             raise
         finally:
             close_all(writing, nothing)
+        self.limit = limit
         self._child: Child = child
         self._kept = Kept(limit)
         self._pipe = Drain(reading, self._kept.add)

@@ -6,10 +6,18 @@ Source: ACP schema, `SessionUpdate`. Not here: order, replays, which call is run
 from collections.abc import Callable
 from typing import Any
 
-from kandev.agentctl.adapters.acp.documents import Document, objects, part, text
+import msgspec
+
+from kandev.agentctl.adapters.acp.documents import Document, clipped, kept_id, objects, part, text, word
 from kandev.wire import agentctl as wire
 
 Said = tuple[type[wire.Frame], dict[str, Any]]
+
+ABOUT_BYTES = 64 * 1024
+"""Of what an agent says about itself (commands, usage): it is kept on the session and told with each of its
+changes. Commands beyond it are left out, and a usage that is larger is none."""
+SETTINGS_KEPT = 100
+"""Of an agent; what it says of others is not compared and not told."""
 
 HISTORY = frozenset(
     {
@@ -51,36 +59,38 @@ class Updates:
         known = self._kinds.get(kind) if isinstance(kind, str) else None
         if known is not None:
             return known(update)
-        return [(wire.Notice, {"text": f"The agent sent an update of unknown kind: {kind}", "data": update})]
+        words = f"The agent sent an update of unknown kind: {clipped(str(kind))}"
+        return [(wire.Notice, {"text": words, "data": update})]
 
     def begin(self, opened: Document) -> None:
         """Settings of a conversation as `session/new`, `load` or `resume` answered them."""
-        self._mode = text(part(opened, "modes").get("currentModeId"))
-        for option in objects(opened.get("configOptions")):
-            self._settings[str(option.get("id"))] = option.get("currentValue")
+        self._mode = word(part(opened, "modes").get("currentModeId"))
+        for option in objects(opened.get("configOptions"))[:SETTINGS_KEPT]:
+            self._settings[kept_id(option.get("id"))] = _value(option)
 
     def _current_mode(self, update: Document) -> list[Said]:
-        self._mode = text(update.get("currentModeId")) or text(update.get("modeId"))
+        self._mode = word(update.get("currentModeId")) or word(update.get("modeId"))
         return [] if self._mode is None else [(wire.Mode, {"mode": self._mode})]
 
     def _options(self, update: Document) -> list[Said]:
         said: list[Said] = []
         for option in objects(update.get("configOptions")):
-            name, value = str(option.get("id")), option.get("currentValue")
-            if self._settings.get(name) == value:
+            name, value = kept_id(option.get("id")), _value(option)
+            full = len(self._settings) >= SETTINGS_KEPT and name not in self._settings
+            if full or self._settings.get(name) == value:
                 continue
             self._settings[name] = value
             if option.get("category") == "mode" or name == "mode":
-                if value != self._mode and isinstance(value, str):
-                    self._mode = value
-                    said.append((wire.Mode, {"mode": value}))
+                if value != self._mode and (mode := word(value)) is not None:
+                    self._mode = mode
+                    said.append((wire.Mode, {"mode": mode}))
             else:
-                words = f"{option.get('name') or name} is now {value}."
+                words = f"{word(option.get('name')) or name} is now {value}."
                 said.append((wire.Notice, {"text": words, "data": {"config_id": name, "value": value}}))
         return said
 
     def _info(self, update: Document) -> list[Said]:
-        title = text(update.get("title"))
+        title = clipped(text(update.get("title")) or "")
         if not title or title == self._title:
             return []
         self._title = title
@@ -88,8 +98,24 @@ class Updates:
         return [(wire.Notice, {"text": words, "data": {"title": title}})]
 
 
+def usage_frame(usage: Document) -> list[Said]:
+    """The agent's count of tokens and cost, as it gave it."""
+    return [(wire.Usage, {"usage": usage})] if len(msgspec.json.encode(usage)) <= ABOUT_BYTES else []
+
+
+def _value(option: Document) -> Any:
+    """Of a setting; what is no plain value is told as text."""
+    value = option.get("currentValue")
+    return value if value is None or isinstance(value, bool | int | float) else clipped(str(value))
+
+
+def _message_id(update: Document) -> str | None:
+    value = update.get("messageId")
+    return kept_id(value) if isinstance(value, str) else None
+
+
 def _message(update: Document) -> list[Said]:
-    content, message_id = update.get("content"), text(update.get("messageId"))
+    content, message_id = update.get("content"), _message_id(update)
     if isinstance(content, str):
         return [(wire.MessageChunk, {"text": content, "message_id": message_id})]
     block = part(content)
@@ -101,15 +127,15 @@ def _message(update: Document) -> list[Said]:
 def _thought(update: Document) -> list[Said]:
     content = update.get("content")
     words = content if isinstance(content, str) else text(part(content).get("text"))
-    return [(wire.ReasoningChunk, {"text": words or "", "message_id": text(update.get("messageId"))})]
+    return [(wire.ReasoningChunk, {"text": words or "", "message_id": _message_id(update)})]
 
 
 def _tool_call(update: Document) -> list[Said]:
     members = {
-        "tool_call_id": str(update.get("toolCallId")),
+        "tool_call_id": kept_id(update.get("toolCallId")),
         "title": text(update.get("title")) or "",
-        "kind": text(update.get("kind")) or "other",
-        "status": text(update.get("status")) or "pending",
+        "kind": word(update.get("kind")) or "other",
+        "status": word(update.get("status")) or "pending",
         "content": objects(update.get("content")),
         "locations": objects(update.get("locations")),
         "raw_input": update.get("rawInput"),
@@ -121,10 +147,10 @@ def _tool_call(update: Document) -> list[Said]:
 def _tool_update(update: Document) -> list[Said]:
     content, locations = update.get("content"), update.get("locations")
     members = {
-        "tool_call_id": str(update.get("toolCallId")),
+        "tool_call_id": kept_id(update.get("toolCallId")),
         "title": text(update.get("title")),
-        "kind": text(update.get("kind")),
-        "status": text(update.get("status")),
+        "kind": word(update.get("kind")),
+        "status": word(update.get("status")),
         "content": None if content is None else objects(content),
         "locations": None if locations is None else objects(locations),
         "raw_input": update.get("rawInput"),
@@ -134,9 +160,14 @@ def _tool_update(update: Document) -> list[Said]:
 
 
 def _commands(update: Document) -> list[Said]:
-    return [(wire.Commands, {"commands": objects(update.get("availableCommands"))})]
+    taken, size = list[Document](), 0
+    for command in objects(update.get("availableCommands")):
+        size += len(msgspec.json.encode(command))
+        if size > ABOUT_BYTES:
+            break
+        taken.append(command)
+    return [(wire.Commands, {"commands": taken})]
 
 
 def _usage(update: Document) -> list[Said]:
-    usage = {name: value for name, value in update.items() if name not in ("sessionUpdate", "_meta")}
-    return [(wire.Usage, {"usage": usage})]
+    return usage_frame({k: v for k, v in update.items() if k not in ("sessionUpdate", "_meta")})
