@@ -42,7 +42,7 @@ AGENTCTL_TIMES = (
     "survivors_again_s",
     "orphan_s",
 )
-AGENTCTL_SIZES = ("line_max_bytes", "window_frames", "journal_max_bytes", "stderr_tail_lines")
+AGENTCTL_SIZES = ("line_max_bytes", "window_frames", "window_bytes", "journal_max_bytes", "stderr_tail_lines")
 """Whole numbers."""
 LADDER = {"protocol": 0.5, "stdin": 1.0, "term": 2.0, "kill": 1.0}
 """agentctl's defaults for the steps of ending an agent, in seconds."""

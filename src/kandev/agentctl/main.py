@@ -33,6 +33,7 @@ from kandev.agentctl.process import become_subreaper, end_marked
 from kandev.agentctl.programs import Programs
 from kandev.agentctl.server import Doors
 from kandev.agentctl.settings import BadSetting, Settings, from_environment
+from kandev.agentctl.stream import Window
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ async def _run(home: Home, settings: Settings, host: str, listening: socket.sock
         log.warning("process %d of an earlier agentctl could not be ended: %s", left.pid, left.command)
     instances.adopt_journals(lambda execution: find_marked(execution, info.home) if survivors else [])
     guard = Guard(info.token, frozenset({host.lower()}), fences, activity)
-    window = settings.window_frames
+    window = Window(settings.window_frames, settings.window_bytes)
     doors = Doors(
         instances, guard, activity, version=info.version, incarnation=info.incarnation, window=window
     )
@@ -154,6 +155,7 @@ def server_config(app: Starlette) -> uvicorn.Config:
         http="h11",
         ws="websockets-sansio",
         ws_max_size=ACK_MAX_BYTES,
+        ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -17,12 +17,12 @@ from kandev.agentctl.guarding import Guard, answer, read
 from kandev.agentctl.instance import Instance
 from kandev.agentctl.instances import Instances
 from kandev.agentctl.refusals import Refused, invalid, unknown_instance
-from kandev.agentctl.stream import serve
+from kandev.agentctl.stream import Window, serve
 from kandev.wire import agentctl as wire
 
 
 class Doors:
-    """The handlers. `window` is the number of frames on a stream that may wait for an acknowledgement."""
+    """The handlers. `window` is what of a stream may wait for an acknowledgement."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Doors:
         *,
         version: str,
         incarnation: str,
-        window: int,
+        window: Window,
     ) -> None:
         self._instances = instances
         self._guard = guard

@@ -44,6 +44,8 @@ class Settings:
     """Longer lines of an agent are skipped with a notice."""
     window_frames: int = 256
     """Frames sent on a stream and not acknowledged."""
+    window_bytes: int = 8 * 1024 * 1024
+    """The same in bytes, held by the backend until it is stored; a longer frame goes alone."""
     journal_max_bytes: int = 256 * 1024 * 1024
     """Unacknowledged journal on disk, per instance; at the limit the agent's stdout is no longer read."""
     stderr_tail_lines: int = 40

@@ -35,6 +35,7 @@ from kandev.agentctl.main import Server, server_config
 from kandev.agentctl.maker import Process
 from kandev.agentctl.server import Doors
 from kandev.agentctl.settings import Settings
+from kandev.agentctl.stream import Window
 from kandev.wire import agentctl as wire
 
 SOON = 5.0
@@ -279,7 +280,7 @@ async def host_in(folder: Path, settings: Settings = QUICK) -> AsyncIterator[Hos
     instances = Instances(home, settings, stage, fences)
     instances.adopt_journals(lambda execution: [])
     guard = Guard(TOKEN, frozenset({"agentctl.test"}), fences, activity)
-    window = settings.window_frames
+    window = Window(settings.window_frames, settings.window_bytes)
     doors = Doors(instances, guard, activity, version="1.2.3", incarnation="i1", window=window)
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"

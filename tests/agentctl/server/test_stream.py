@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from kandev.agentctl import orphaned
@@ -16,6 +17,16 @@ from kandev.agentctl.activity import Activity
 from kandev.agentctl.segments import SegmentWriter
 from kandev.wire import agentctl as wire
 from tests.agentctl.server.hosts import QUICK, Host, acknowledge, eventually, host_in, receive
+
+
+async def more_comes(stream: ClientConnection) -> bool:
+    """Within a moment."""
+    try:
+        async with asyncio.timeout(0.1):
+            await stream.recv()
+    except TimeoutError:
+        return False
+    return True
 
 
 @pytest.mark.proves("CTL-fence-window")
@@ -27,9 +38,7 @@ async def test_a_bounded_number_of_frames_is_sent_unacknowledged(tmp_path: Path)
             await host.agent().says(str(number))
         async with host.stream() as stream:
             await receive(stream, 4)
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.1):
-                    await stream.recv()
+            assert not await more_comes(stream)
             await acknowledge(stream, 3)
             assert [frame.seq for frame in await receive(stream, 3)] == [5, 6, 7]
 
@@ -112,6 +121,25 @@ async def test_a_stream_is_refused_in_words(host: Host, execution: str, epoch: i
         async with host.stream(execution=execution):
             pass
     assert refused.value.response.status_code == status
+
+
+@pytest.mark.proves("CTL-fence-window", "SURVIVE-hostile-agent-memory")
+async def test_a_bounded_number_of_bytes_is_sent_unacknowledged_and_a_longer_frame_alone(
+    tmp_path: Path,
+) -> None:
+    async with host_in(tmp_path, dataclasses.replace(QUICK, window_bytes=3000)) as host:
+        await host.create()
+        await host.prompt(1)
+        for size in (10_000, 10_000, 100, 100):
+            await host.agent().says("x" * size)
+        async with host.stream(after=2) as stream:
+            (first,) = await receive(stream, 1)
+            assert not await more_comes(stream)
+            await acknowledge(stream, first.seq)
+            (second,) = await receive(stream, 1)
+            assert not await more_comes(stream)
+            await acknowledge(stream, second.seq)
+            assert [frame.seq for frame in await receive(stream, 2)] == [5, 6]
 
 
 @pytest.mark.proves("CTL-fence-window")
