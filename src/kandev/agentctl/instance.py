@@ -276,8 +276,7 @@ class Instance:
     async def _close(self) -> None:
         """Every way out leads here: the journal gets its last frame."""
         self.turns.process_gone()
-        if self._record.failure is not None:
-            self._record.put(wire.Notice, text=self._record.failure)
+        self._record.tell_failure()
         self._record.put(
             wire.ProcessExited, exit_code=self._exit_code, stderr_tail=self._stderr, survivors=self._survivors
         )

@@ -12,7 +12,11 @@ from kandev.agentctl.attribution import NO_TURN, Identity
 from kandev.agentctl.journal import Journal
 from kandev.wire import agentctl as wire
 
-ENDS = (wire.TurnEnded, wire.ProcessExited, wire.PromptTaken, wire.PermissionResolved, wire.Notice)
+ENDS = (wire.TurnEnded, wire.ProcessExited, wire.PromptTaken)
+REMARKS = (wire.PermissionResolved, wire.Notice)
+REMARKS_KEPT = 100
+"""Of those that come when the disk takes nothing any more: they stay in memory, and an agent can cause any
+number."""
 
 
 class Record:
@@ -23,6 +27,7 @@ class Record:
         self.failure: str | None = None
         self._on_failure = on_failure
         self._closed = False
+        self._remarks = 0
 
     async def write(
         self,
@@ -40,8 +45,10 @@ class Record:
 
     def put(self, frame_type: type[wire.Frame], identity: Identity = NO_TURN, **members: Any) -> None:
         """Append at once, whatever the room."""
-        if self._closed or (self.failure is not None and not issubclass(frame_type, ENDS)):
+        if self._closed or (self.failure is not None and not self._still_kept(frame_type)):
             return
+        if self.failure is not None:
+            members.pop("data", None)
 
         def make(seq: int) -> wire.Frame:
             return frame_type(
@@ -57,6 +64,18 @@ class Record:
         self.journal.write(make)
         self._closed = frame_type is wire.ProcessExited
         self._look()
+
+    def _still_kept(self, frame_type: type[wire.Frame]) -> bool:
+        if issubclass(frame_type, REMARKS):
+            self._remarks += 1
+            return self._remarks <= REMARKS_KEPT
+        return issubclass(frame_type, ENDS)
+
+    def tell_failure(self) -> None:
+        """The last thing before the process's end: why the journal has a gap."""
+        self._remarks = 0
+        if self.failure is not None:
+            self.put(wire.Notice, text=self.failure)
 
     async def flush(self) -> None:
         await self.journal.sync()

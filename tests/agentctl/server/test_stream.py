@@ -224,6 +224,25 @@ async def test_a_full_disk_ends_the_execution_and_says_so(
     assert any(isinstance(frame, wire.Notice) and "No space left" in frame.text for frame in frames)
 
 
+@pytest.mark.proves("SURVIVE-hostile-agent-memory")
+async def test_without_a_disk_a_flood_of_remarks_is_not_kept_but_the_end_and_the_reason_are(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: SegmentWriter, seq: int, line: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    await host.create()
+    await host.prompt(1)
+    monkeypatch.setattr(SegmentWriter, "append", full)
+    for _ in range(1000):
+        await host.agent().sink.event(wire.Notice, text="look", data={"x": "x" * 100_000})
+    await host.instances.get("e1").ended.wait()
+    assert host.kinds().count("notice") < 110 and host.kinds()[-2:] == ["notice", "process_exited"]
+    journal = host.instances.get("e1").journal
+    assert sum(len(line) for _, line in journal.read_from(1)) < 300_000
+    assert b"No space left" in journal.read_from(journal.last_seq - 1)[0][1]
+
+
 async def test_a_prompt_that_cannot_be_recorded_is_refused_before_the_agent_sees_it(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
