@@ -125,6 +125,10 @@ class Messages(Protocol):
     """A session's transcript. `seq` is given by the store, growing by one per session."""
 
     def get(self, id: str) -> Message | None: ...
+    def outline(self, id: str) -> tuple[Message, int] | None:
+        """The message with an empty content, and how long that is in characters. Costs the same however
+        long."""
+
     def add(self, message: Message) -> Message:
         """Inserts with the next `seq` (the given one is ignored) and returns what was stored."""
 
@@ -132,16 +136,18 @@ class Messages(Protocol):
         """Content, metadata and turn of the message with this id."""
 
     def append(self, id: str, text: str) -> int:
-        """Adds to the content; returns the offset in characters at which `text` begins."""
+        """Adds to the content; returns the offset in characters at which `text` begins. Costs what `text`
+        costs, however long the content is."""
 
     def page(
         self, session_id: str, *, limit: int, before: str | None = None, after: str | None = None
     ) -> Sequence[Message]:
         """Oldest first. `before`: the last `limit` ones before that message id; `after` or neither: the
-        first ones. An id that is not of this session raises NotFound."""
+        first ones. An id that is not of this session raises NotFound. Where messages are very long there are
+        fewer of them, but one if there is any: only an empty page is the end."""
 
     def latest(self, session_id: str, limit: int) -> Sequence[Message]:
-        """The last `limit` ones, oldest first."""
+        """The last `limit` ones, oldest first; fewer where they are very long."""
 
     def find(self, session_id: str, type: str, key: str) -> Message | None:
         """The newest message of this type whose `metadata["key"]` is `key` (a tool call id, a request id, a

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, inspect
 
 from kandev.storage.faults import DatabaseRefused, DatabaseTooNew
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """All migrations of this program, oldest first."""
 HEAD = REVISIONS[-1]
 MIGRATIONS = Path(__file__).parent / "migrations"

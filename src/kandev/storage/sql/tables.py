@@ -268,10 +268,21 @@ messages = Table(
     _text("created_at"),
     # `metadata["key"]`, to be found by.
     _maybe("key"),
-    # Of `content`, in characters: the offset of what is appended.
+    # Of `content`, in characters: where the first part begins.
     _number("length"),
     Index("uq_messages_session_id_seq", "session_id", "seq", unique=True),
     Index(None, "session_id", "type", "key", "seq"),
+)
+
+message_parts = Table(
+    "message_parts",
+    metadata,
+    Column("message_id", Text, ForeignKey("messages.id", ondelete="CASCADE"), primary_key=True),
+    # In the message's whole text, and of this part, both in characters. Before the text, because what stands
+    # behind a long one is found only through it.
+    Column("offset", Integer, primary_key=True),
+    _number("length"),
+    _text("text"),
 )
 
 streams = Table(
