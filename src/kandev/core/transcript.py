@@ -4,7 +4,12 @@ Not here: storing them, and the session's rules (`decide`).
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+GROWS_TO: Final = 16 << 20
+"""Characters to which a message grows; what the agent says further goes on in the next message. As much as
+may wait for one client: of a longer one nobody could follow how it grows. A single piece is never cut; it is
+at most as long as an agent's longest line."""
 
 MessageType = Literal[
     "message",

@@ -1,7 +1,8 @@
 """Output becomes messages: what the agent says, and Kandev's own lines, written in the session's transaction.
 
 Chunks of one agent message are one message whose content grows, until another kind of update, another message
-id of the agent, or the turn's end; pieces that come in one commit are written and announced once.
+id of the agent, or the turn's end; pieces that come in one commit are written and announced once. What an
+open message holds already is not read: a piece costs what it costs alone.
 """
 
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from kandev.core import payloads
 from kandev.core.effects import Line, PermissionClosed, PermissionOpened, Told
 from kandev.core.session import TurnRef
 from kandev.core.transcript import (
+    GROWS_TO,
     Author,
     Message,
     MessageType,
@@ -31,6 +33,9 @@ class _Growing:
     """A message that is being written to, and what this commit adds to it."""
 
     message: Message
+    """Without its text."""
+    length: int
+    """Of its text with the pieces, in characters."""
     pieces: list[str]
     fresh: bool
 
@@ -136,22 +141,28 @@ class Scribe:
             self.close()
             self._begin(content, turn)
         assert self._growing is not None  # noqa: S101 - both branches set it
+        if self._growing.length and self._growing.length + len(content.text) > GROWS_TO:
+            full = self._growing.message.id
+            self.close()
+            self._begin(content, turn, continues=full)
         self._growing.pieces.append(content.text)
+        self._growing.length += len(content.text)
 
     def _continues(self, content: Text, turn: str | None) -> bool:
         if self._growing is None and self._open_id is not None:
-            found = self._tx.messages.get(self._open_id)
-            self._growing = _Growing(found, [], fresh=False) if found else None
+            found = self._tx.messages.outline(self._open_id)
+            self._growing = _Growing(*found, [], fresh=False) if found else None
         if self._growing is None:
             return False
         message = self._growing.message
         same_id = message.metadata.get("message_id") == content.message_id
         return message.type == content.kind and message.turn_id == turn and same_id
 
-    def _begin(self, content: Text, turn: str | None) -> None:
-        metadata = {"message_id": content.message_id} if content.message_id is not None else {}
+    def _begin(self, content: Text, turn: str | None, **metadata: str) -> None:
+        if content.message_id is not None:
+            metadata["message_id"] = content.message_id
         message = self._made("agent", content.kind, "", metadata, turn)
-        self._growing = _Growing(message, [], fresh=True)
+        self._growing = _Growing(message, 0, [], fresh=True)
         self._open_id = message.id
 
     def _flush(self) -> None:
