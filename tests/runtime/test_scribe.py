@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from kandev.core import transcript
+from kandev.core.cutting import MARK
 from kandev.core.effects import Line, Told
 from kandev.core.session import TurnRef
-from kandev.core.transcript import Content, Message, Text
+from kandev.core.transcript import Content, Message, Meta, Text, ToolCall, ToolChange
 from kandev.execution.clock import TimeIds
 from kandev.ports.store import Store, Tx
-from kandev.runtime import scribe as module
-from kandev.runtime.scribe import Scribe
+from kandev.runtime import growth as module
+from kandev.runtime.scribe import META_MAX, Scribe
+from kandev.runtime.tool_lines import DETAILS_MAX
 from kandev.storage.opening import open_inline, open_store
 from kandev.storage.sql.messages import SqlMessages
 from kandev.storage.sql.tx import SqlTx
@@ -172,3 +176,88 @@ async def test_a_message_costs_twice_as_much_when_it_grows_twice_as_long(
     assert costs[1] < 1.2 * costs[0], costs
     assert costs[0] < 12 * 1_000_000, "some pages for each piece"
     assert await on_file.texts() == ["x" * 2_000_000]
+
+
+def call(id: str = "t", **details: Any) -> ToolCall:
+    return ToolCall(id, "Run", "execute", "pending", details)
+
+
+def changed(id: str = "t", status: str | None = None, **details: Any) -> ToolChange:
+    return ToolChange(id, status=status, details=details)
+
+
+async def test_the_changes_of_a_tool_call_in_one_commit_are_written_and_told_once(session: Session) -> None:
+    await session.commit(call(raw_input={"command": "make"}))
+    told = len(session.listener.heard)
+    await session.commit(
+        changed(status="in_progress"),
+        say("text"),
+        *(changed(raw_output=f"line {n}") for n in range(100)),
+        changed(status="completed"),
+    )
+    assert len(session.listener.heard) == told + 2
+    tool, text = await session.messages()
+    assert (tool.metadata["status"], tool.metadata["raw_output"]) == ("completed", "line 99")
+    assert (tool.metadata["raw_input"], text.content) == ({"command": "make"}, "text")
+    assert session.listener.heard[-1].payload["message"]["metadata"] == tool.metadata
+
+
+async def test_a_change_that_changes_nothing_is_neither_written_nor_told(session: Session) -> None:
+    await session.commit(call(), changed(status="completed"))
+    told = len(session.listener.heard)
+    await session.commit(changed(status="completed"), changed(status="pending"), changed(status="completed"))
+    assert len(session.listener.heard) == told
+
+
+async def test_many_tool_calls_that_change_side_by_side_are_all_kept(session: Session) -> None:
+    names = [f"t{n}" for n in range(200)]
+    await session.commit(*(call(name) for name in names))
+    rounds = [changed(name, raw_output=f"{turn} of {name}") for turn in range(3) for name in names]
+    await session.commit(*rounds)
+    kept = [message.metadata["raw_output"] for message in await session.messages()]
+    assert kept == [f"2 of {name}" for name in names]
+
+
+async def test_a_tool_calls_endless_output_is_cut_and_says_so(session: Session) -> None:
+    await session.commit(call(raw_input={"command": "yes"}))
+    await session.commit(changed(raw_output="y\n" * DETAILS_MAX))
+    await session.commit(changed(status="completed"))
+    (tool,) = await session.messages()
+    assert tool.metadata["raw_output"].endswith(MARK)
+    assert (tool.metadata["cut"], tool.metadata["status"]) == (["raw_output"], "completed")
+    assert tool.metadata["raw_input"] == {"command": "yes"}
+    assert len(msgspec.json.encode(tool.metadata)) < 2 * DETAILS_MAX
+    await session.commit(changed(raw_output="n"))
+    (tool,) = await session.messages()
+    assert tool.metadata["raw_output"] == "n"
+    assert "cut" not in tool.metadata
+
+
+async def test_a_small_change_of_a_large_tool_call_costs_no_more_than_what_is_kept_of_it(
+    session: Session,
+) -> None:
+    await session.commit(call(raw_output="x" * (8 * DETAILS_MAX)))
+    told = len(session.listener.heard)
+    await session.commit(*(changed(status=f"step {n}") for n in range(250)))
+    sizes = [len(msgspec.json.encode(n.payload)) for n in session.listener.heard[told:]]
+    assert len(sizes) == 1 and sizes[0] < 2 * DETAILS_MAX
+
+
+async def test_what_an_agent_says_of_itself_is_kept_within_a_bound(session: Session) -> None:
+    def write(tx: Tx) -> dict[str, Any]:
+        scribe = Scribe(tx, TimeIds(), "c1", NOW, None)
+        scribe.told(Told(Meta("commands", [{"name": f"c{n}", "text": "x" * 1000} for n in range(5000)])))
+        scribe.told(Told(Meta("usage", {"used": 1})))
+        scribe.finish()
+        return scribe.meta
+
+    meta = await session.store.write(write)
+    assert meta["usage"] == {"used": 1}
+    assert META_MAX // 2 < len(msgspec.json.encode(meta)) < 2 * META_MAX
+
+
+async def test_a_message_id_without_end_is_no_name_and_is_not_kept(session: Session) -> None:
+    await session.commit(say("one ", "n" * 5000))
+    await session.commit(say("two", "n" * 5000))
+    (message,) = await session.messages()
+    assert (message.content, message.metadata) == ("one two", {})
