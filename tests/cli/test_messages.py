@@ -38,6 +38,15 @@ def test_messages_are_listed_whole_across_pages(kandev: Kandev, backend: FakeBac
     assert "text 1199" in kandev("message", "list", "aa11").out
 
 
+def test_a_page_that_is_short_because_its_messages_are_long_is_not_taken_for_the_end(
+    kandev: Kandev, backend: FakeBackend
+) -> None:
+    whole = paged([a_message(n) for n in range(12)])
+    backend.answers["message.list"] = lambda asked: whole({**asked, "limit": 5})
+
+    assert len(kandev("message", "list", "aa11", "--json").json["messages"]) == 12
+
+
 def test_the_queue_is_shown_and_an_entry_taken_out(kandev: Kandev, backend: FakeBackend) -> None:
     entry = {"id": "entry_abcd", "position": 0, "content": "later", "state": "queued", "queued_by": "person"}
     backend.answers |= {

@@ -79,14 +79,15 @@ def list_messages(client: Client, /, target: str, oldest: bool, **options: Any) 
 
 
 def transcript(client: Client, session_id: str) -> Iterator[dict[str, Any]]:
-    """All messages of a session, page by page, oldest first."""
+    """All messages of a session, page by page, oldest first. A page of long ones is a short page: only an
+    empty one is the end."""
     after: object = None
     while True:
         payload = {"session_id": session_id, "limit": PAGE, "after": after}
         page = client.call("message.list", payload).get("messages", [])
-        yield from page
-        if len(page) < PAGE:
+        if not page:
             return
+        yield from page
         after = page[-1]["id"]
 
 

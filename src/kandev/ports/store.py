@@ -161,7 +161,8 @@ class Notifications(Protocol):
         """Takes the stream's next `seq`; published after the commit."""
 
     def since(self, stream: StreamKind, stream_id: str, seq: int) -> Sequence[Notification] | None:
-        """All after `seq`, or None when some of them are no longer kept (or `seq` is ahead of the stream)."""
+        """All after `seq`, or None when some of them are no longer kept, all of them are more than a client
+        would be sent, or `seq` is ahead of the stream."""
 
     def last(self, stream: StreamKind, stream_id: str) -> int:
         """The stream's present `seq`, 0 at its beginning."""

@@ -7,7 +7,9 @@ import asyncio
 import pytest
 
 from kandev.core.errors import StaleVersion
+from kandev.gateway.hub import MOST_BYTES
 from kandev.ports.store import Store, Tx
+from kandev.storage.sql import notifications as sql
 from tests.storage.rows import Listener
 
 
@@ -46,6 +48,17 @@ async def test_pruning_keeps_the_newest_and_a_gap_is_told(store: Store) -> None:
     assert await _since(store, 5) == []
     await store.write(lambda tx: _say(tx, "f"))
     assert await _since(store, 5) == [6]
+
+
+async def test_what_is_too_large_for_a_replay_is_a_gap(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql, "REPLAYED_CHARACTERS", 1000)
+    await store.write(lambda tx: _say(tx, *("x" * 300 for _ in range(5))))
+    assert await _since(store, 1) is None
+    assert await _since(store, 2) == [3, 4, 5]
+
+
+def test_a_replay_is_at_most_what_may_wait_for_a_client() -> None:
+    assert sql.REPLAYED_CHARACTERS == MOST_BYTES
 
 
 async def test_streams_count_apart_even_with_equal_ids(store: Store, listener: Listener) -> None:

@@ -4,9 +4,9 @@ Not here: handing them out. What was added is collected in `added` and published
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Text, bindparam, delete, func, insert, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 
 from kandev.core.records import Notification, StreamKind
@@ -14,13 +14,23 @@ from kandev.ports.clock import Clock
 from kandev.storage.faults import conflict
 from kandev.storage.sql.tables import notifications, streams
 
+REPLAYED_CHARACTERS: Final = 16 << 20
+"""Of payloads that are read for one replay: as much as may wait for one client, who would be told to reload
+beyond it anyway."""
+
 AT = (streams.c.stream == bindparam("kind"), streams.c.stream_id == bindparam("of"))
 ADVANCE = update(streams).where(*AT).values(last=streams.c.last + 1).returning(streams.c.last)
 BEGIN = insert(streams)
 KEEP = insert(notifications)
 RANGE = select(streams.c.last, streams.c.pruned).where(*AT)
 SINCE = (
-    select(notifications.c.seq, notifications.c.action, notifications.c.payload, notifications.c.timestamp)
+    select(
+        notifications.c.seq,
+        notifications.c.action,
+        notifications.c.payload,
+        notifications.c.timestamp,
+        func.length(type_coerce(notifications.c.payload, Text)),
+    )
     .where(
         notifications.c.stream == bindparam("kind"),
         notifications.c.stream_id == bindparam("of"),
@@ -60,12 +70,20 @@ class SqlNotifications:
         self.added.append(added)
 
     def since(self, stream: StreamKind, stream_id: str, seq: int) -> Sequence[Notification] | None:
-        """All after `seq`; None when some are no longer kept, or `seq` is ahead."""
+        """All after `seq`; None when some are no longer kept, when they are too large for a replay, or when
+        `seq` is ahead.
+        """
         last, pruned = self._range(stream, stream_id)
         if not pruned <= seq <= last:
             return None
-        found = self._connection.execute(SINCE, {"kind": stream, "of": stream_id, "after": seq})
-        return [Notification(stream, stream_id, *row) for row in found]
+        missed, left = [], REPLAYED_CHARACTERS
+        with self._connection.execute(SINCE, {"kind": stream, "of": stream_id, "after": seq}) as found:
+            for *row, size in found:
+                left -= size
+                if left < 0:
+                    return None
+                missed.append(Notification(stream, stream_id, *row))
+        return missed
 
     def last(self, stream: StreamKind, stream_id: str) -> int:
         """The stream's present `seq`."""
