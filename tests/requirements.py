@@ -167,6 +167,7 @@ CTL-one-suite: The simulated and the real agentctl pass one contract suite.
 CTL-process-exited: The end of a process is reported with exit code and the tail of stderr.
 CTL-orphan: agentctl without a backend ends idle agents and then itself; a running turn goes on.
 SURVIVE-backend-kill: After kill -9 of the backend the next one adopts its agents; nothing is lost or doubled.
+SURVIVE-flood: Output faster than the disk leaves memory bounded.
 SURVIVE-escapees: Children that left their group and parent are found and ended.
 SURVIVE-sleep: Idle executions sleep, their conversation is kept, and the next message wakes them.
 OBSERVE-traces: OpenTelemetry traces are sent when an endpoint is configured.

@@ -239,6 +239,8 @@ class Frame(ExecutionReport):
     seq: int
     report: "TurnReport | Exited | Remembered | Said"
     at: str = ""
+    size: int = 0
+    """Bytes that it takes in the journal. Decides nothing: what waits in memory is bounded by it."""
 
 
 @dataclass(frozen=True)

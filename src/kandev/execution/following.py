@@ -35,12 +35,13 @@ async def follow(
             if (position := committed()) > acknowledged:
                 acknowledged = position
                 await connection.send(msgspec.json.encode(wire.Acknowledge(seq=position)), text=True)
-            frame = await _next(connection)
-            if frame is None:
+            line = await _next(connection)
+            if line is None:
                 continue
+            frame = _read(line)
             if frame.journal_id != journal:
                 raise UnknownExecution(f"The journal of {execution!r} is another one now.")
-            yield to_input(frame)
+            yield to_input(frame, len(line))
             if isinstance(frame, wire.ProcessExited):
                 await _acknowledge_last(connection, committed)
                 return
@@ -61,6 +62,8 @@ async def _open(client: Client, execution: str, journal: str, after: int, open_s
             address,
             additional_headers=client.headers(),
             max_size=FRAME_MAX_BYTES,
+            # Each can be that large; small ones come many at a time in any case.
+            max_queue=1,
             open_timeout=open_s,
             proxy=None,
         )
@@ -74,13 +77,16 @@ async def _open(client: Client, execution: str, journal: str, after: int, open_s
         raise Unreachable(f"The stream of {execution!r} could not be opened: {error}") from error
 
 
-async def _next(connection: ClientConnection) -> wire.AnyFrame | None:
+async def _next(connection: ClientConnection) -> bytes | None:
     """None: none came in time to look at what is committed."""
     try:
         async with asyncio.timeout(ACKNOWLEDGE_EVERY_S):
-            line = await connection.recv(decode=False)
+            return await connection.recv(decode=False)
     except TimeoutError:
         return None
+
+
+def _read(line: bytes) -> wire.AnyFrame:
     try:
         frame: wire.AnyFrame = msgspec.json.decode(line, type=wire.AnyFrame)
     except msgspec.DecodeError as error:

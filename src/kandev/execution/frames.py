@@ -13,9 +13,9 @@ from kandev.wire import agentctl as wire
 Report = inputs.TurnReport | inputs.Exited | inputs.Remembered | inputs.Said
 
 
-def to_input(frame: wire.Frame) -> inputs.Frame:
-    """Every kind of frame has a report."""
-    return inputs.Frame(execution=frame.execution_id, seq=frame.seq, report=_report(frame), at=frame.at)
+def to_input(frame: wire.Frame, size: int) -> inputs.Frame:
+    """Every kind of frame has a report. `size` is its length in bytes."""
+    return inputs.Frame(frame.execution_id, frame.seq, _report(frame), frame.at, size)
 
 
 def process_line(process: wire.Process) -> str:

@@ -26,11 +26,12 @@ from kandev.core.inputs import Expired, Frame, Gone, Input
 from kandev.core.records import SessionRecord
 from kandev.core.session import Session
 from kandev.core.views import owed, timers
+from kandev.runtime.lane import Lane, weight
 from kandev.runtime.traces import deciding
 
-FRAMES_WAITING: Final = 64
-"""Then the journal's reader waits, and agentctl with it."""
 FOLDED_AT_ONCE: Final = 256
+FOLDED_BYTES: Final = 1 << 20
+"""Then a fold ends: one transaction, and one notification of growing text, has so much and one frame more."""
 RELOAD_PAUSES_S: Final = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Between attempts to read the value after a failed commit; the last one repeats."""
 
@@ -84,7 +85,7 @@ class Actor:
         self.record = record
         self._keeper, self._outside = keeper, outside
         self._urgent: deque[Input] = deque()
-        self._frames: deque[Input] = deque()
+        self._frames = Lane()
         self._wake, self._room = asyncio.Event(), asyncio.Event()
         self._room.set()
         self._waiters: dict[str, tuple[asyncio.Future[Reply], Context]] = {}
@@ -116,10 +117,10 @@ class Actor:
         if not _is_framed(given):
             self._put(given)
             return
-        while len(self._frames) >= FRAMES_WAITING:
+        while self._frames.full:
             self._room.clear()
             await self._room.wait()
-        self._frames.append(given)
+        self._frames.put(given)
         self._wake.set()
 
     def nudge(self) -> None:
@@ -202,15 +203,17 @@ class Actor:
     def _fold(self) -> tuple[Session, list[Input], list[Note]]:
         """Take inputs as long as what is owed stays the same; an ask ends the fold, to fail alone."""
         after, taken, notes = self.record.value, list[Input](), list[Note]()
-        while (self._urgent or self._frames) and len(taken) < FOLDED_AT_ONCE:
+        folded = 0
+        while (self._urgent or self._frames) and len(taken) < FOLDED_AT_ONCE and folded < FOLDED_BYTES:
             urgent = bool(self._urgent)
             if urgent and taken:
                 break
-            given = self._urgent.popleft() if urgent else self._frames.popleft()
+            given = self._urgent.popleft() if urgent else self._frames.take()
             before = after
             after, told = decide(before, given)
             taken.append(given)
             notes += told
+            folded += weight(given)
             if urgent or owed(after) != owed(before):
                 break
         return after, taken, notes
@@ -263,7 +266,10 @@ class Actor:
         self.record = fresh
         self._outside.noticed(fresh, ())
         for given in reversed(taken):
-            (self._frames if _is_framed(given) else self._urgent).appendleft(given)
+            if _is_framed(given):
+                self._frames.put_back(given)
+            else:
+                self._urgent.appendleft(given)
 
     async def _reread(self) -> SessionRecord | None:
         try:

@@ -81,6 +81,10 @@ class Rig:
         """Somebody still means to ask: the actor may not retire."""
         self.high = 0
         """The most frames that ever waited."""
+        self.weight = 0
+        """Bytes of each frame."""
+        self.largest = 0
+        """The most frames of one commit."""
         self.ended: list[Owed] = []
         """Effects that were cancelled and have cleaned up."""
         self.taken = asyncio.Event()
@@ -98,7 +102,9 @@ class Rig:
         self.stored = replace(before, value=after, state=views.wire_state(after), version=before.version + 1)
         self.commits += 1
         self.history.append(after)
-        self.shown += [n.content.text for n in notes if isinstance(n, Told) and isinstance(n.content, Text)]
+        shown = [n.content.text for n in notes if isinstance(n, Told) and isinstance(n.content, Text)]
+        self.shown += shown
+        self.largest = max(self.largest, len(shown))
         if fault == "after":
             raise StoreFault("no answer in time")
         return self.stored
@@ -161,7 +167,8 @@ class Rig:
         """Reads from what is stored, as the real one does."""
         await self.taken.wait()
         for seq in range(self.stored.value.seen + 1, self.chunks.get(execution, 0) + 1):
-            await tell(Frame(execution, seq, Output(self.turns[0], Text("message", f"{seq}"))))
+            said = Output(self.turns[0], Text("message", f"{seq}"))
+            await tell(Frame(execution, seq, said, size=self.weight))
             self.high = max(self.high, len(self.actor._frames))
             await asyncio.sleep(self.pace)
         await asyncio.Event().wait()  # as long as the process lives there may be more

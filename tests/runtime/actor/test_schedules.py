@@ -9,7 +9,8 @@ import pytest
 from kandev.core.effects import Follow, Reply
 from kandev.core.errors import StoreFault
 from kandev.core.inputs import Cancel, Remove, Stop
-from kandev.runtime.actor import FRAMES_WAITING
+from kandev.runtime.actor import FOLDED_BYTES
+from kandev.runtime.lane import BYTES_WAITING, FRAMES_WAITING
 from tests.runtime.actor.rig import Rig, finished, send, until
 
 pytestmark = pytest.mark.proves("INV-5", "INV-2")
@@ -65,6 +66,32 @@ async def test_every_frame_of_a_flood_arrives_once_and_in_order() -> None:
     await until(lambda: rig.stored.value.seen == 200)
     assert rig.shown == [str(n) for n in range(1, 201)]
     assert rig.commits < 200, "output is committed in batches"
+    await finished(running)
+
+
+@detangle.test(runs=RUNS // 4, database=False)
+async def test_large_frames_wait_and_are_committed_a_few_at_a_time() -> None:
+    rig = Rig()
+    rig.chunks["s.1"] = 100
+    rig.weight = FOLDED_BYTES // 3
+    running = rig.begin()
+    await rig.actor.ask(send("M"))
+    await until(lambda: rig.stored.value.seen == 100)
+    assert rig.shown == [str(n) for n in range(1, 101)]
+    assert rig.largest <= 4
+    assert rig.high <= BYTES_WAITING // rig.weight + 1
+    await finished(running)
+
+
+@detangle.test(runs=RUNS, database=False)
+async def test_a_frame_beyond_every_bound_is_taken_alone() -> None:
+    rig = Rig()
+    rig.chunks["s.1"] = 5
+    rig.weight = 64 << 20
+    running = rig.begin()
+    await rig.actor.ask(send("M"))
+    await until(lambda: rig.stored.value.seen == 5)
+    assert (rig.largest, rig.high) == (1, 1)
     await finished(running)
 
 
