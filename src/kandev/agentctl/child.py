@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from kandev.agentctl.branding import brand_of, branding
 from kandev.agentctl.failures import StartFailed
-from kandev.agentctl.looking import read_stat
+from kandev.agentctl.looking import EXECUTION_MARK, HOME_MARK, read_stat
 
 PR_SET_CHILD_SUBREAPER = 36
 """linux/prctl.h"""
@@ -78,26 +79,32 @@ def launch(
     stdout: int | IO[bytes],
     stderr: int | IO[bytes],
 ) -> Child:
-    """Start a command. Raises StartFailed with one sentence. Call on the event loop's thread: nothing may
-    reap the child before it is watched."""
+    """Start a command, branded for the execution that its environment is marked with. Raises StartFailed
+    with one sentence. Call on the event loop's thread: nothing may reap the child before it is watched."""
     if not command or not command[0]:
         raise StartFailed("The command is empty.")
     if not Path(cwd).is_dir():
         raise StartFailed(f"The working directory {cwd} does not exist.")
     try:
-        popen = subprocess.Popen(
-            list(command),
-            cwd=cwd,
-            env=dict(environment),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-        )
+        with branding(_brand(environment)):
+            popen = subprocess.Popen(
+                list(command),
+                cwd=cwd,
+                env=dict(environment),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         raise StartFailed(_why(command[0], error)) from None
     adopt_orphans()
     return Child(popen)
+
+
+def _brand(environment: Mapping[str, str]) -> int | None:
+    execution_id = environment.get(EXECUTION_MARK)
+    return None if execution_id is None else brand_of(environment.get(HOME_MARK, ""), execution_id)
 
 
 def _why(name: str, error: OSError | ValueError) -> str:

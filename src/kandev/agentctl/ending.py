@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from kandev.agentctl.child import reap_orphans
 from kandev.agentctl.grouping import folder_of, own_group, pids_in, remove_empty
-from kandev.agentctl.looking import Family, carries_execution, carries_older, read_stat
+from kandev.agentctl.looking import Family, mark_of, mark_of_older, read_stat
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire
 
@@ -107,7 +107,7 @@ async def end_left(
     """Once more, what could not be ended of an execution whose processes nobody owns any more. Returns the
     survivors."""
     seen = {(process.pid, process.start_time) for process in left}
-    return await end_family(Family(carries_execution(execution, home), seen=seen), settings)
+    return await end_family(Family(mark_of(execution, home), seen=seen), settings)
 
 
 async def end_marked(
@@ -121,6 +121,6 @@ async def end_marked(
     def grouped() -> list[int]:
         return [pid for folder in folders for pid in pids_in(folder)]
 
-    survivors = await end_family(Family(carries_older(home, incarnation), grouped=grouped), settings)
+    survivors = await end_family(Family(mark_of_older(home, incarnation), grouped=grouped), settings)
     remove_empty(parent)
     return survivors

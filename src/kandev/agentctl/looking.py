@@ -1,8 +1,9 @@
 """Looks at the processes of this machine (/proc) and says which of them belong to an execution.
 
-Belonging is decided by the mark in a process's environment, by descent from a process that belongs, by a
-shared session, and by the execution's control group. Children change their group, their parent and their
-session, so none of these is enough alone. Not here: ending them (`kandev.agentctl.ending`).
+Belonging is decided by the mark in a process's environment, by its brand, by descent from a process that
+belongs, by a shared session, and by the execution's control group. Children change their environment, their
+group, their parent and their session, so none of these is enough alone. Not here: ending them
+(`kandev.agentctl.ending`).
 
 Formats: proc(5), "/proc/pid/stat" and "/proc/pid/environ".
 """
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kandev.agentctl.branding import brand_of, is_of_home, read_brand
 from kandev.wire import agentctl as wire
 
 EXECUTION_MARK = "KANDEV_EXECUTION"
@@ -98,17 +100,36 @@ def lineage(pid: int) -> set[int]:
     return found
 
 
+@dataclass(frozen=True)
+class Mark:
+    """What a process of ours was started with: `carried` judges its environment, `branded` its brand."""
+
+    carried: Callable[[Environment], bool]
+    branded: Callable[[int], bool]
+
+    def on(self, pid: int) -> bool:
+        """Whether a process bears it. The environment decides where it says anything of us; the brand is for
+        processes that were given another one, or whose one cannot be read."""
+        environment = read_environment(pid)
+        if self.carried(environment):
+            return True
+        if EXECUTION_MARK.encode() in environment:
+            return False
+        brand = read_brand(pid)
+        return brand is not None and self.branded(brand)
+
+
 @dataclass
 class Family:
     """The processes of one execution (or of one terminal in it).
 
-    `carries` judges a process's environment. `root` is the first process, `(pid, start time)`. `grouped`
-    names the pids in the execution's control group. `others` names children of this program that are known
-    to belong elsewhere. What was seen once (`seen`, by the same pair) stays a member as long as it lives.
-    Safe to call from several threads.
+    `mark` is what they were started with. `root` is the first process, `(pid, start time)`. `grouped` names
+    the pids in the execution's control group. `others` names children of this program that are known to
+    belong elsewhere. What was seen once (`seen`, by the same pair) stays a member as long as it lives. Safe
+    to call from several threads.
     """
 
-    carries: Callable[[Environment], bool]
+    mark: Mark
     root: tuple[int, int] | None = None
     grouped: Callable[[], Iterable[int]] = tuple
     others: Callable[[], Iterable[int]] = tuple
@@ -145,7 +166,9 @@ class Family:
         if self.root is not None and stat.parent == me and stat.session == self.root[0] != stat.pid:
             # Its parent died and it came back to us, still in the session that the first process led.
             return stat.pid not in others
-        return self.carries(read_environment(stat.pid))
+        if self.root is not None and stat.start_time < self.root[1]:
+            return False  # older than the first process: nothing of it needs to be read
+        return self.mark.on(stat.pid)
 
 
 def _follows(stat: Stat, member: Stat, own_session: int) -> bool:
@@ -153,35 +176,37 @@ def _follows(stat: Stat, member: Stat, own_session: int) -> bool:
     return stat.parent == member.pid or (stat.session == member.session != own_session and stat.session != 0)
 
 
-def carries_execution(execution_id: str | None, home: str) -> Callable[[Environment], bool]:
-    """Judges by our mark; None: of any execution of this home."""
+def mark_of(execution_id: str | None, home: str) -> Mark:
+    """The mark of an execution; None: of any execution of this home."""
     wanted_home = os.fsencode(home)
     wanted = None if execution_id is None else execution_id.encode()
+    brand = None if execution_id is None else brand_of(home, execution_id)
 
-    def judge(environment: Environment) -> bool:
+    def carried(environment: Environment) -> bool:
         mark = environment.get(EXECUTION_MARK.encode())
         if mark is None or environment.get(HOME_MARK.encode()) != wanted_home:
             return False
         return wanted is None or mark == wanted
 
-    return judge
+    return Mark(carried, lambda found: is_of_home(found, home) if brand is None else found == brand)
 
 
-def carries_older(home: str, incarnation: str) -> Callable[[Environment], bool]:
-    """Judges by the mark of this home under another incarnation."""
-    of_home = carries_execution(None, home)
+def mark_of_older(home: str, incarnation: str) -> Mark:
+    """The mark of any execution of this home under another incarnation. A brand names none: it counts as
+    another one's, so this is for the time before an agentctl starts its first agent."""
+    of_home = mark_of(None, home)
 
-    def judge(environment: Environment) -> bool:
-        if not of_home(environment):
+    def carried(environment: Environment) -> bool:
+        if not of_home.carried(environment):
             return False
         return environment.get(INCARNATION_MARK.encode()) != incarnation.encode()
 
-    return judge
+    return Mark(carried, of_home.branded)
 
 
 def find_marked(execution_id: str | None, home: str) -> list[wire.Process]:
-    """All live processes that carry our mark, without their unmarked kin."""
-    judge = carries_execution(execution_id, home)
+    """All live processes that bear our mark, without their unmarked kin."""
+    mark = mark_of(execution_id, home)
     mine = lineage(os.getpid())
-    found = [s for s in snapshot().values() if s.pid not in mine and judge(read_environment(s.pid))]
+    found = [stat for stat in snapshot().values() if stat.pid not in mine and mark.on(stat.pid)]
     return [describe(stat) for stat in sorted(found, key=lambda stat: stat.pid)]

@@ -2,7 +2,7 @@
 
 Not here: what is said over the pipes (`kandev.agentctl.rpc`, `kandev.agentctl.adapters`), and when an agent
 is ended (the instance). Every process of an execution carries a mark in its environment (`KANDEV_EXECUTION`,
-`KANDEV_HOME`, `KANDEV_INCARNATION`), which its children inherit.
+`KANDEV_HOME`, `KANDEV_INCARNATION`) and a brand (`kandev.agentctl.branding`), which its children inherit.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from kandev.agentctl.adapters.base import StartFailed
 from kandev.agentctl.child import Child, become_subreaper, launch, reap_orphans, watched_children
 from kandev.agentctl.ending import end_family, end_marked
 from kandev.agentctl.grouping import Group, own_group
-from kandev.agentctl.looking import EXECUTION_MARK, HOME_MARK, Family, carries_execution, find_marked
+from kandev.agentctl.looking import EXECUTION_MARK, HOME_MARK, Family, find_marked, mark_of
 from kandev.agentctl.pipes import Drain, ReadEnd, Tail, WriteEnd, close_all, open_pipe
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire
@@ -100,7 +100,7 @@ class AgentProcess:
         self._stderr = Drain(pipes[2], self._tail.add)
         self._group = group
         self._family = Family(
-            carries=carries_execution(execution_id, environment.get(HOME_MARK, "")),
+            mark=mark_of(execution_id, environment.get(HOME_MARK, "")),
             root=(child.pid, child.start_time),
             grouped=group.pids,
             others=watched_children,

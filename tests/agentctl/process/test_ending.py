@@ -17,12 +17,19 @@ from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire
 from tests.agentctl.process.conftest import Spawn
 
+FORGETFUL = "env -i setsid sh -c '(env -i setsid sh -c \"echo \\$\\$; exec sleep 600\" &)'; cat"
+"""Its grandchild keeps nothing of what it was started with: no environment, no parent, no session."""
 STUBBORN = "trap '' TERM HUP INT; cat; echo deaf; while :; do sleep 600 & wait; done"
 
 
 async def first_line(process: AgentProcess) -> bytes:
     async with asyncio.timeout(5):
         return (await process.read()).splitlines()[0]
+
+
+def alive(pid: int) -> bool:
+    stat = read_stat(pid)
+    return stat is not None and stat.alive
 
 
 async def test_an_agent_that_ends_with_its_input_is_not_signalled(start: Spawn) -> None:
@@ -65,9 +72,24 @@ async def test_an_orphan_without_mark_in_the_agents_session_is_found(start: Spaw
     assert read_stat(pid) is None
 
 
+@pytest.mark.proves("SURVIVE-escapees")
+@pytest.mark.usefixtures("no_groups", "subreaper")
+async def test_a_process_that_shed_mark_parent_and_session_before_we_looked_is_found_by_its_brand(
+    start: Spawn,
+) -> None:
+    bystander = await start("exec sleep 600", "execution-2")
+    process = await start(FORGETFUL)
+    pid = int((await first_line(process)).split()[0])
+    assert pid in [found.pid for found in process.look()]
+    assert await process.end(force=False) == []
+    assert not alive(pid)
+    assert [found.pid for found in bystander.look()] == [bystander.pid]
+
+
 @pytest.mark.usefixtures("no_groups")
 async def test_who_was_seen_once_belongs_though_mark_parent_and_session_are_gone(start: Spawn) -> None:
-    process = await start("env -i setsid sh -c 'echo $$; exec sleep 600' & cat")
+    unbranded = "prlimit --rttime=unlimited:unlimited"
+    process = await start(f"{unbranded} env -i setsid sh -c 'echo $$; exec sleep 600' & cat")
     pid = int(await first_line(process))
     assert pid in [found.pid for found in process.look()]
     await process.close_input()
@@ -158,6 +180,19 @@ async def test_what_an_older_incarnation_left_is_ended_and_nothing_else(
     assert find_marked("old", str(tmp_path)) == []
     assert [found.pid for found in find_marked(None, str(tmp_path))] == [current.pid]
     assert [found.pid for found in elsewhere.look()] == [elsewhere.pid]
+
+
+@pytest.mark.proves("CTL-fence-older-incarnation")
+@pytest.mark.usefixtures("no_groups", "subreaper")
+async def test_what_an_older_incarnation_left_is_ended_though_it_shed_its_mark(
+    start: Spawn, settings: Settings, tmp_path: Path
+) -> None:
+    old = await start(FORGETFUL, "old", KANDEV_INCARNATION="before")
+    elsewhere = await start(FORGETFUL, "old", KANDEV_HOME=str(tmp_path / "elsewhere"))
+    escaped, other = [int((await first_line(one)).split()[0]) for one in (old, elsewhere)]
+    assert await end_marked(str(tmp_path), "now", settings) == []
+    assert not alive(escaped)
+    assert alive(other)
 
 
 async def test_agentctl_never_counts_itself_though_it_carries_a_mark(tmp_path: Path) -> None:

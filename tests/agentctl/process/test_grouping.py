@@ -13,7 +13,8 @@ from kandev.agentctl.settings import Settings
 from tests.agentctl.process.conftest import Spawn
 
 grouped = pytest.mark.skipif(own_group() is None, reason="this machine has no cgroup v2 that we may divide")
-FORGETFUL = "env -i setsid sh -c '(env -i setsid sh -c \"echo \\$\\$; exec sleep 600\" &)'; cat"
+UNBRANDED = "prlimit --rttime=unlimited:unlimited"
+FORGETFUL = f"{UNBRANDED} env -i setsid sh -c '(env -i setsid sh -c \"echo \\$\\$; exec sleep 600\" &)'; cat"
 
 
 @grouped

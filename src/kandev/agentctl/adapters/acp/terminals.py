@@ -8,7 +8,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from kandev.agentctl.adapters.acp.documents import Document, objects, text
@@ -16,7 +16,7 @@ from kandev.agentctl.adapters.acp.files import Files
 from kandev.agentctl.adapters.base import StartFailed
 from kandev.agentctl.child import Child, launch
 from kandev.agentctl.ending import end_family, send_signal
-from kandev.agentctl.looking import Environment, Family
+from kandev.agentctl.looking import Environment, Family, Mark
 from kandev.agentctl.pipes import Drain, close_all, open_pipe
 from kandev.agentctl.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from kandev.agentctl.settings import Settings
@@ -121,7 +121,7 @@ class Terminal:
         self._kept = Kept(limit)
         self._pipe = Drain(reading, self._kept.add)
         marks = {k.encode(): v.encode() for k, v in environment.items() if k.startswith("KANDEV_")}
-        self._family = Family(_carries(marks), root=(child.pid, child.start_time))
+        self._family = Family(_mark(marks), root=(child.pid, child.start_time))
 
     def output(self) -> Document:
         """ACP's `TerminalOutputResponse`."""
@@ -194,11 +194,13 @@ def _limit(params: Document) -> int:
     return min(limit, 16 * OUTPUT_BYTES)
 
 
-def _carries(marks: dict[bytes, bytes]) -> Callable[[Environment], bool]:
-    def judge(environment: Environment) -> bool:
+def _mark(marks: dict[bytes, bytes]) -> Mark:
+    """The environment's alone: a brand names the execution, and not which of its terminals."""
+
+    def carried(environment: Environment) -> bool:
         return all(environment.get(name) == value for name, value in marks.items())
 
-    return judge
+    return Mark(carried, lambda brand: False)
 
 
 def _status(code: int | None) -> Document:
