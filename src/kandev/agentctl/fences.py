@@ -5,7 +5,9 @@ its DELETE finds a tombstone. Both are on the disk before they are answered. Not
 (`dispatching`).
 """
 
-from kandev.agentctl.home import Home
+from contextlib import suppress
+
+from kandev.agentctl.home import KEPT_TOMBSTONES, Home
 from kandev.agentctl.refusals import Refused
 from kandev.wire.agentctl import EPOCH_HEADER
 
@@ -42,6 +44,12 @@ class Fences:
         if execution_id not in self._tombstones:
             self._home.add_tombstone(execution_id)
             self._tombstones[execution_id] = None
+            if len(self._tombstones) > 2 * KEPT_TOMBSTONES:
+                self._let_old_ones_go()
+
+    def _let_old_ones_go(self) -> None:
+        with suppress(OSError):  # a full disk: the next one tries again
+            self._tombstones = dict.fromkeys(self._home.keep_tombstones(list(self._tombstones)))
 
     def check_buried(self, execution_id: str) -> None:
         """Raises Refused."""

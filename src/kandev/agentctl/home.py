@@ -86,8 +86,12 @@ class Home:
 
     def load_tombstones(self) -> list[str]:
         path = self.path / "agentctl" / "tombstones"
-        kept = path.read_text().split()[-KEPT_TOMBSTONES:] if path.exists() else []
-        write_whole(path, "".join(f"{line}\n" for line in kept).encode())
+        return self.keep_tombstones(path.read_text().split() if path.exists() else [])
+
+    def keep_tombstones(self, ids: list[str]) -> list[str]:
+        """The newest of them, and no other from now on."""
+        kept = ids[-KEPT_TOMBSTONES:]
+        write_whole(self.path / "agentctl" / "tombstones", "".join(f"{id}\n" for id in kept).encode())
         return kept
 
     def add_tombstone(self, execution_id: str) -> None:

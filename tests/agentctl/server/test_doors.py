@@ -1,11 +1,14 @@
 """Who may come in, and what bad input gets."""
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
+from kandev.agentctl import fences, home
+from kandev.agentctl.refusals import Refused
 from kandev.wire.agentctl import EPOCH_HEADER, Process
 from tests.agentctl.server.hosts import QUICK, Host, eventually, host_in
 
@@ -134,6 +137,20 @@ async def test_a_tombstone_outlives_agentctl(tmp_path: Path) -> None:
     async with host_in(tmp_path) as host:
         answer = await host.create()
         assert (answer.status, answer.reason) == (409, "tombstone")
+
+
+def test_only_the_newest_tombstones_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (home, fences):
+        monkeypatch.setattr(module, "KEPT_TOMBSTONES", 3)
+    with closing(home.Home(tmp_path)) as place:
+        fence = fences.Fences(place)
+        for number in range(8):
+            fence.bury(f"e{number}")
+        fence.check_buried("e0")
+        for number in (4, 5, 6, 7):
+            with pytest.raises(Refused):
+                fence.check_buried(f"e{number}")
+    assert (tmp_path / "agentctl" / "tombstones").read_text().split() == ["e4", "e5", "e6", "e7"]
 
 
 async def test_a_stop_while_starting_gives_the_launch_up(host: Host) -> None:
