@@ -16,6 +16,7 @@ from kandev.agentctl.process import AgentProcess, find_marked, spawn
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire
 from tests.agentctl.process.conftest import Spawn
+from tests.burden import Burden
 
 FORGETFUL = "env -i setsid sh -c '(env -i setsid sh -c \"echo \\$\\$; exec sleep 600\" &)'; cat"
 """Its grandchild keeps nothing of what it was started with: no environment, no parent, no session."""
@@ -212,10 +213,6 @@ async def test_agentctl_never_counts_itself_though_it_carries_a_mark(tmp_path: P
     assert answer.stdout.strip() == b"[]"
 
 
-def open_descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 def zombies() -> int:
     stats = (read_stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit())
     return sum(1 for stat in stats if stat and stat.state == "Z" and stat.parent == os.getpid())
@@ -225,7 +222,7 @@ def zombies() -> int:
 async def test_a_hundred_launches_leave_no_descriptor_and_no_zombie(
     settings: Settings, environment: dict[str, str]
 ) -> None:
-    before = open_descriptors()
+    before = sum(Burden.of(os.getpid()).descriptors.values())
     for number in range(100):
         script = "exec cat" if number % 2 else "(setsid true &); exit 3"
         process = await spawn(f"e{number}", ["/bin/sh", "-c", script], "/", environment, settings)
@@ -233,7 +230,9 @@ async def test_a_hundred_launches_leave_no_descriptor_and_no_zombie(
             assert await process.exited() == 3
         assert await process.end(force=True) == []
     reap_orphans()
-    assert open_descriptors() <= before + 3  # the loop's own signal pipe and pools
+    assert (
+        sum(Burden.of(os.getpid()).descriptors.values()) <= before + 3
+    )  # the loop's own signal pipe and pools
     assert zombies() == 0
 
 
