@@ -116,6 +116,12 @@ def environment_of(pid: int) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 
+def command_of(pid: int) -> str:
+    """Its command on one line."""
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    return " ".join(words.decode(errors="replace").split())
+
+
 def alive(pid: int) -> bool:
     """Whether it exists and is no zombie."""
     try:

@@ -81,12 +81,12 @@ def snapshot() -> dict[int, Stat]:
 
 
 def describe(stat: Stat) -> wire.Process:
-    """With its command line, or its name in brackets when it has none."""
+    """With its command on one line, or its name in brackets when it has none."""
     try:
-        words = Path(f"/proc/{stat.pid}/cmdline").read_bytes().rstrip(b"\0").replace(b"\0", b" ")
+        words = Path(f"/proc/{stat.pid}/cmdline").read_bytes().replace(b"\0", b" ")
     except OSError:
         words = b""
-    command = words.decode(errors="replace")[:COMMAND_SHOWN] or f"[{stat.name}]"
+    command = " ".join(words.decode(errors="replace").split())[:COMMAND_SHOWN] or f"[{stat.name}]"
     return wire.Process(pid=stat.pid, start_time=stat.start_time, command=command)
 
 
