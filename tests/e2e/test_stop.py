@@ -214,7 +214,9 @@ async def test_archiving_a_task_ends_its_sessions_and_keeps_what_was_said(house:
         assert refused.value.code == "CONFLICT"
     listed = (await house.call("task.list"))["tasks"]
     assert task_id not in [t["id"] for t in listed]
-    assert "archived_at" not in await house.call("task.unarchive", {"id": task_id})
+    back = await house.call("task.unarchive", {"id": task_id})
+    assert "archived_at" not in back
+    assert back["state"] == "REVIEW", "what it was working on ended while it was off the board"
     assert await said(house, session_id) == ["hello"]
 
 

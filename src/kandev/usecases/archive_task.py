@@ -5,6 +5,7 @@ Not here: deleting it (`delete_task`).
 
 from dataclasses import replace
 
+from kandev.core import task as task_rules
 from kandev.core.board import Task
 from kandev.core.errors import Conflict
 from kandev.core.session import Outcome
@@ -29,7 +30,7 @@ async def archive_task(ctx: Context, *, id: str) -> Task:
 
 
 async def unarchive_task(ctx: Context, *, id: str) -> Task:
-    """Its sessions stay ended. Raises NotFound."""
+    """Its sessions stay ended; work that ended meanwhile waits for review. Raises NotFound."""
     return await _mark(ctx, id, None)
 
 
@@ -41,9 +42,14 @@ async def _mark(ctx: Context, id: str, archived_at: str | None) -> Task:
         if (before.archived_at is None) == (archived_at is None):
             return before
         position = before.position if archived_at else tx.tasks.next_position(before.workflow_step_id)
-        tx.tasks.update(replace(before, archived_at=archived_at, position=position, updated_at=now))
+        marked = replace(before, archived_at=archived_at, position=position, updated_at=now)
+        # Off the board nothing moves a task: what was at work when it left may have ended since.
+        states = [s.state for s in tx.sessions.of_task(id)]
+        tx.tasks.update(marked if archived_at else task_rules.to_review(marked, states))
         after = finding.task(tx, id)
         announcements.task_updated(tx, after)
+        if before.state != after.state:
+            announcements.task_state_changed(tx, before, after)
         return after
 
     return await ctx.store.write(change)
