@@ -31,6 +31,7 @@ from kandev.agentctl.instances import Instances
 from kandev.agentctl.looking import HOME_MARK, INCARNATION_MARK, find_marked
 from kandev.agentctl.process import become_subreaper, end_marked
 from kandev.agentctl.programs import Programs
+from kandev.agentctl.segments import write_all
 from kandev.agentctl.server import Doors
 from kandev.agentctl.settings import BadSetting, Settings, from_environment
 from kandev.agentctl.stream import Window
@@ -144,8 +145,8 @@ def _info(home: Home, host: str, listening: socket.socket) -> Info:
 def _say_ready(home: Home, info: Info) -> None:
     home.publish(info)
     line = {"event": "ready", "url": info.url, "home": info.home, "pid": info.pid}
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):  # Whoever started us may be dead: the next one finds the file.
+        write_all(sys.stdout.fileno(), json.dumps(line).encode() + b"\n")
 
 
 def server_config(app: Starlette) -> uvicorn.Config:

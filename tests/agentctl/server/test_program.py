@@ -84,6 +84,20 @@ def test_a_second_one_in_the_same_home_says_so_and_a_killed_one_frees_the_home(t
             assert third.stdout.readline()
 
 
+async def test_it_serves_although_whoever_started_it_died_before_its_first_line(tmp_path: Path) -> None:
+    with program(tmp_path) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        await eventually((tmp_path / "agentctl.json").exists)
+        url = json.loads((tmp_path / "agentctl.json").read_text())["url"]
+        await eventually(lambda: httpx.get(url + "/health", trust_env=False).status_code == 200)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SOON) == 0
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+        process.stdout = None  # closed by us: nothing of it is left to be read
+
+
 @pytest.mark.parametrize(
     ("arguments", "more", "names"),
     [
