@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 
 from kandev.agentctl.activity import Activity
@@ -31,12 +31,15 @@ def answer(document: Any, status: int = 200) -> Response:
 
 
 async def read(request: Request, kind: type[T]) -> T:
-    """The body as a `kind`. Raises Refused: 400 not JSON, 413 too long, 422 of another shape."""
+    """The body as a `kind`. Raises Refused: 400 not JSON or not whole, 413 too long, 422 of another shape."""
     content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > BODY_MAX_BYTES:
-            raise invalid(f"A body has at most {BODY_MAX_BYTES} bytes.", 413)
+    try:
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > BODY_MAX_BYTES:
+                raise invalid(f"A body has at most {BODY_MAX_BYTES} bytes.", 413)
+    except ClientDisconnect:
+        raise invalid("The client went away before its request was whole.", 400) from None
     try:
         return msgspec.json.decode(bytes(content) or b"{}", type=kind)
     except msgspec.ValidationError as error:

@@ -102,7 +102,7 @@ def _sentence(record: SessionRecord, works: list[Work], fell_asleep: bool) -> st
 
 
 def _bound(record: SessionRecord, works: list[Work]) -> str:
-    """When a cancel is over at the latest; one that agentctl has seen the end of waits for the journal alone."""
+    """When a cancel is over at the latest. One whose end agentctl has seen waits for the journal alone."""
     if record.value.turn is not None and record.value.turn.heard:
         return ""
     for work in works:

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from kandev.agentctl import fences, home
 from kandev.agentctl.refusals import Refused
 from kandev.wire.agentctl import EPOCH_HEADER, Process
-from tests.agentctl.server.hosts import QUICK, Host, eventually, host_in
+from tests.agentctl.server.hosts import QUICK, TOKEN, Host, eventually, host_in
 
 
 @pytest.mark.proves("CTL-health")
@@ -61,6 +62,25 @@ async def test_a_body_that_is_wrong_is_refused_with_a_sentence(host: Host, body:
     assert (answer.status, answer.reason) == (status, "invalid")
     assert answer.body["message"]
     assert (await host.prompt(1)).status == 202
+
+
+async def test_a_client_that_goes_away_in_mid_request_is_no_mistake_of_ours(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    await host.create()
+    address = urlsplit(host.url)
+    _, writer = await asyncio.open_connection(address.hostname, address.port)
+    head = (
+        "POST /instances/e1/api/v1/acp/prompt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+        f"Authorization: Bearer {TOKEN}\r\nKandev-Epoch: {host.epoch}\r\n\r\n"
+    )
+    writer.write(head.encode() + b'{"dispatch_id": "d1", ')
+    await writer.drain()
+    await eventually(lambda: not host.activity.silent_for())
+    writer.transport.abort()
+    await eventually(host.activity.silent_for)
+    assert (await host.prompt(1)).status == 202
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_a_body_that_is_too_long_is_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
