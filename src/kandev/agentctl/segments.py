@@ -71,8 +71,10 @@ def read_lines(segment: Segment, seq: int) -> list[tuple[int, bytes]]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace the file in one step, mode 0600, flushed: a reader sees the old content or the new."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replace the file in one step, mode 0600, flushed: a reader sees the old content or the new.
+
+    One writer at a time. What a killed one leaves beside the file is written over by the next."""
+    beside = path.with_name(f".{path.name}.new")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         write_all(descriptor, content)

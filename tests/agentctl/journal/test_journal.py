@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kandev.agentctl.journal import Journal, Limits, Meta
-from kandev.agentctl.segments import SegmentWriter
+from kandev.agentctl.segments import SegmentWriter, write_whole
 from kandev.wire import agentctl as wire
 
 META = Meta(journal_id="j1", execution_id="e1", session_id="s1", task_id="t1", boot_id="b1")
@@ -205,3 +205,19 @@ def test_a_segment_writer_takes_lines_whole(tmp_path: Path) -> None:
     writer.close()
     assert (writer.segment.first, writer.segment.last, writer.segment.size) == (5, 6, 9)
     assert writer.segment.path.read_bytes() == b"five\nsix\n"
+
+
+def test_what_a_killed_writer_left_beside_a_file_is_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(path: Path, target: Path) -> Path:
+        raise KeyboardInterrupt
+
+    write_whole(tmp_path / "epoch", b"1")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "replace", killed)
+        write_whole(tmp_path / "epoch", b"2")
+    assert (tmp_path / "epoch").read_bytes() == b"1"
+    monkeypatch.setattr(os, "getpid", lambda: 2)  # the next writer is another process
+    write_whole(tmp_path / "epoch", b"3")
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("epoch", b"3")]
