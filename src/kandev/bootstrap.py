@@ -29,6 +29,7 @@ from starlette.applications import Starlette
 from kandev import __version__
 from kandev.config import Settings
 from kandev.core.errors import KandevError
+from kandev.core.session import Launch
 from kandev.execution.catalogue import PathCatalogue
 from kandev.execution.clock import SystemClock, TimeIds
 from kandev.execution.local import LocalAgents
@@ -243,25 +244,29 @@ async def _behind_the_ready_line(house: _House, settings: Settings, url: str) ->
     house.sessions.sweep_forever()
     if settings.browser and sys.stdout.isatty():
         await asyncio.to_thread(webbrowser.open, url)
-    for work in (_end_orphans(house), add_found_profiles(house.ctx)):
+    for work in (lambda: _end_orphans(house), lambda: add_found_profiles(house.ctx)):
         try:
             async with asyncio.timeout(STARTUP_S):
-                await work
+                await work()
         except (KandevError, TimeoutError) as fault:
             log.warning("start-up", error=str(fault) or type(fault).__name__)
     while True:
         await asyncio.sleep(PRUNE_S)
         with contextlib.suppress(KandevError):
             await house.ctx.store.write(lambda tx: tx.notifications.prune(NOTIFICATIONS_KEPT))
+            await _end_orphans(house)
 
 
 async def _end_orphans(house: _House) -> None:
-    """Instances that no session names are deleted."""
+    """Instances that no session names, or whose end is committed, are deleted: whoever wanted it may have
+    died."""
     for running in await house.agents.known(STARTUP_S):
         record = await house.ctx.store.read(lambda tx, id=running.session_id: tx.sessions.get(id))  # type: ignore[misc]
-        if record is None or record.value.execution != running.execution or not record.value.executions:
-            log.info("ending an execution that no session names", execution_id=running.execution)
-            await house.agents.forget(running.execution, STARTUP_S)
+        named = record is not None and record.value.executions and record.value.execution == running.execution
+        if record is not None and named and record.value.launch is not Launch.ABSENT:
+            continue
+        log.info("ending an execution that no session needs", execution_id=running.execution)
+        await house.agents.forget(running.execution, STARTUP_S)
 
 
 async def _let_go(house: _House, settings: Settings, ending: _Ending) -> None:
@@ -271,6 +276,9 @@ async def _let_go(house: _House, settings: Settings, ending: _Ending) -> None:
         await house.sessions.end_agents(idle_only=True, deadline=deadline)
         if ending.stop_agents.is_set():
             await house.sessions.end_agents(idle_only=False, deadline=deadline)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SHUTDOWN_S):
+                await _end_orphans(house)
         await house.sessions.close()
         running = await house.agents.close(stop_agents=ending.stop_agents.is_set(), deadline=deadline)
     except KandevError as fault:
@@ -297,7 +305,7 @@ def _announced(home: Path, url: str, token: str) -> Iterator[None]:
     """`backend.json` tells the command line where we are; readable by its owner only."""
     path = home / "backend.json"
     document = {"url": url, "pid": os.getpid(), "token": token, "version": __version__}
-    fresh = home / f".backend.json.{os.getpid()}"
+    fresh = home / ".backend.json.new"
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump(document, file)

@@ -248,3 +248,44 @@ async def test_many_sessions_at_once_survive_a_kill(kandev: Kandev) -> None:
         async with kandev.watching(session_id) as events:
             await turns_over(events)
         assert await said(kandev, session_id) == [chunks, f"end {number}"]
+
+
+async def test_a_journal_whose_end_is_committed_goes_when_its_deletion_was_lost(kandev: Kandev) -> None:
+    """A backend that is killed behind the commit leaves it; agentctl, killed too, takes it up again."""
+    _, session_id = await kandev.session("say hello")
+    async with kandev.watching(session_id) as events:
+        await events.state("WAITING_FOR_INPUT")
+    journal = kandev.home / "agentctl" / "journals" / f"{session_id}.1"
+    kept = (journal / "meta.json").read_bytes()
+    await kandev.call("session.stop", {"session_id": session_id})
+    await until_true(lambda: not journal.exists(), "its journal is gone")
+    os.kill(kandev.agentctl_pid(), signal.SIGKILL)
+    journal.mkdir()
+    (journal / "meta.json").write_bytes(kept)
+    _, other = await kandev.session("say hello\nsleep 600")
+    async with kandev.watching(other) as events:
+        await agent_spoke(events)
+    await kandev.kill()
+    await kandev.start()
+    await until_true(lambda: not journal.exists(), "the next backend clears it away")
+    assert marked(other), "what is under way goes on"
+
+
+async def test_a_backend_that_is_ended_while_it_still_looks_around_complains_of_nothing(
+    kandev: Kandev,
+) -> None:
+    _, session_id = await kandev.session("say hello")
+    async with kandev.watching(session_id) as events:
+        await events.state("WAITING_FOR_INPUT")
+    agentctl = kandev.agentctl_pid()
+    await kandev.kill()
+    os.kill(agentctl, signal.SIGSTOP)
+    try:
+        await kandev.start()
+        ending = asyncio.create_task(kandev.stop())
+        await until_true(lambda: not (kandev.home / "backend.json").exists(), "it is ending")
+    finally:
+        os.kill(agentctl, signal.SIGCONT)
+    assert await ending == 0
+    assert "never awaited" not in errors(kandev)
+    assert list((kandev.home / "agentctl" / "journals").iterdir()) == []
