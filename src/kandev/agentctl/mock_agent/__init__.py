@@ -27,7 +27,10 @@ The environment changes how it starts, for tests of those who start agents:
 - `MOCK_AGENT_LOGIN=1`: `session/new` demands authentication, as after the line `login`. `authenticate` lifts
   it.
 - `MOCK_AGENT_LOG=PATH`: every line that comes in or goes out is appended there as `{"dir": "<" or ">",
-  "line": …}` (`<` is what the agent received); long lines are cut.
+  "line": …}` (`<` is what the agent received); long lines are cut. When PATH is a folder, each process has
+  a file of its own there, `<execution>.<pid>.jsonl`, with whole lines and `n` and `at` (a number that grows
+  by one, and nanoseconds of the monotonic clock) in each: what was received and sent can be counted and put
+  in order.
 """
 
 from __future__ import annotations

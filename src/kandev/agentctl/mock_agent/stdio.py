@@ -13,26 +13,45 @@ import os
 import select
 import stat
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 _CHUNK = 1 << 16
 _LOGGED = 4000
+_EXECUTION = "KANDEV_EXECUTION"  # agentctl marks each agent with its execution
 
 
 class WireLog:
-    """Appends what goes over the wire to a file, for tests that look at exact frames."""
+    """Appends what goes over the wire to a file, for tests that look at exact frames.
+
+    In a folder each process has a file of its own, `<execution>.<pid>.jsonl`, with whole lines, numbered and
+    with the time of the machine's monotonic clock, in nanoseconds.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
+        self._count: int | None = None
+        if path is not None and path.is_dir():
+            self._path = path / f"{os.environ.get(_EXECUTION, '')}.{os.getpid()}.jsonl"
+            self._count = 0
 
     def add(self, direction: str, line: bytes) -> None:
-        """Append `{"dir", "line"}`; the line is cut at a few thousand characters."""
+        """Append `{"dir", "line"}`. In a file that is shared a line is cut at a few thousand characters; in
+        one's own `n` and `at` come before it."""
         if self._path is None:
             return
-        text = line[:_LOGGED].decode(errors="replace").rstrip("\n")
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"dir": direction, "line": text}) + "\n")
+        if self._count is None:
+            record: dict[str, object] = {"dir": direction, "line": _text(line[:_LOGGED])}
+        else:
+            self._count += 1
+            record = {"n": self._count, "at": time.monotonic_ns(), "dir": direction, "line": _text(line)}
+        with self._path.open("ab", buffering=0) as file:
+            file.write(json.dumps(record).encode() + b"\n")
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace").rstrip("\n")
 
 
 class Input:
