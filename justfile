@@ -25,6 +25,10 @@ server *args:
 simulate n="10000" *args: _setup
     .venv/bin/python -m tests.simulation --schedules {{ n }} {{ args }}
 
+# Torture real programs for N rounds: random load, random kills, then a census.
+torture n="20" *args: _setup
+    .venv/bin/python -m tests.torture --rounds {{ n }} {{ args }}
+
 # Write the lock files anew (`just lock --upgrade` moves to newer versions).
 lock *args:
     script/lock {{ args }}

@@ -1,0 +1,301 @@
+"""One round from its first process to its verdict: load and faults, quiet, evidence, the end, census."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import sqlite3
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kandev.agentctl.grouping import folder_of, own_group
+from tests.e2e.scenes import turns_over, until_true
+from tests.torture.agentlog import read_logs
+from tests.torture.census import judge
+from tests.torture.census.remains import MOST_DESCRIPTORS, left_over
+from tests.torture.evidence import Evidence, quiet_evidence
+from tests.torture.faults import Faults
+from tests.torture.house import House, running, send
+from tests.torture.ledger import Ledger
+from tests.torture.plan import Plan, Size, make
+from tests.torture.planted import environment as with_bug
+from tests.torture.play import Board, Player, answer_permissions, play_tasks
+
+LOAD_S = 240.0
+SETTLE_S = 120.0
+CALM_S = 0.6
+"""So long nothing may move before it counts as quiet: agents that wake by themselves do it sooner."""
+END_S = 60.0
+CLOSING_S = 5.0
+CUT_OFF = re.compile(
+    r"^Traceback (?:.*\n(?!Traceback))*?.*timeout graceful shutdown exceeded\n", re.MULTILINE
+)
+LAWFUL = ("ASGI callable returned without completing handshake", '"message": "an instance ends: ')
+"""uvicorn's remark about a WebSocket that was refused in words while its client went away; what agentctl says
+when an agent that was killed takes no input any more."""
+BUGS = ('"level": "error"', "ERROR", "Traceback", "never retrieved", "never awaited", "exception was")
+
+
+@dataclass
+class Outcome:
+    """How a round went."""
+
+    plan: Plan
+    violations: list[str] = field(default_factory=list)
+    figures: dict[str, int] = field(default_factory=dict)
+    evidence: Evidence | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+
+
+def play(plan: Plan, folder: Path, environment: dict[str, str] | None = None) -> Outcome:
+    """A whole round in a loop of its own. `folder` is made anew; `environment` is of the programs."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return asyncio.run(play_round(plan, folder, environment))
+
+
+def play_and_tidy(
+    seed: int, folder: Path, size: Size, *, keep: bool, bug: str | None = None
+) -> tuple[int, list[str], dict[str, int]]:
+    """For a process of its own: seed, violations, figures. A good round's folder goes, unless `keep`."""
+    outcome = play(make(seed, size), folder, with_bug(bug) if bug else None)
+    if not outcome.violations and not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    return seed, outcome.violations, outcome.figures
+
+
+async def play_round(plan: Plan, folder: Path, environment: dict[str, str] | None = None) -> Outcome:
+    """Never raises for what the product does: that is a violation. Leaves no process behind."""
+    house, outcome = House(folder / "home", environment), Outcome(plan)
+    try:
+        await _play(house, plan, outcome)
+    except Exception:  # noqa: BLE001 - a round that breaks off is told like any other fault
+        outcome.violations.append(f"harness or product: {traceback.format_exc()}")
+    finally:
+        await _clear_away(house)
+    (folder / "plan.txt").write_text(f"{plan}\n\n" + "\n".join(outcome.ledger.happened) + "\n")
+    (folder / "violations.txt").write_text("\n".join(outcome.violations) + "\n")
+    return outcome
+
+
+async def _play(house: House, plan: Plan, outcome: Outcome) -> None:
+    ledger = outcome.ledger
+    board = Board(house, ledger, plan)
+    await house.start()
+    await board.set_up()
+    try:
+        async with asyncio.timeout(LOAD_S), asyncio.TaskGroup() as group:
+            for slot, deeds in enumerate(plan.slots):
+                group.create_task(Player(board, slot).play(deeds))
+            group.create_task(play_tasks(board, plan.tasks))
+            group.create_task(Faults(house, ledger).carry_out(plan.faults))
+        async with asyncio.timeout(LOAD_S):
+            await board.insist()
+        moving = await settle(board)
+        if plan.releases and not moving:
+            await board.release()
+            moving = await settle(board)
+        outcome.violations += [f"nothing waits without end: {why}" for why in moving]
+        evidence = outcome.evidence = await quiet_evidence(house, ledger)
+        await _end(board, plan.ending, evidence)
+    finally:
+        await board.leave()
+    evidence.heard = [heard for watcher in board.watchers for heard in watcher.heard]
+    _look_behind(house, evidence)
+    outcome.violations += judge(evidence)
+    outcome.figures = figures(evidence)
+
+
+def figures(evidence: Evidence) -> dict[str, int]:
+    """What went through it."""
+    sent = evidence.ledger.sent.values()
+    told = Counter(f"messages answered {a['status']}" for one in sent for a in one.answers)
+    refused = Counter(f"messages refused: {code}" for one in sent for code, _ in one.refusals)
+    fates = Counter(f"entries {row['state']}" for row in evidence.books.entries)
+    ends = Counter(f"turns ended: {row['cause']}" for row in evidence.books.turns)
+    return {
+        "messages": len(sent),
+        "messages unanswered": sum(one.unanswered for one in sent),
+        "requests": len(evidence.ledger.asked),
+        "turns": len(evidence.books.turns),
+        "executions": len(evidence.books.executions),
+        "prompts": sum(len(log.prompts) for log in evidence.agents),
+        "words of agents": sum(len(log.pieces) for log in evidence.agents),
+        "notifications": len(evidence.books.notifications),
+        **told,
+        **refused,
+        **fates,
+        **ends,
+        **{f"fault: {kind}": count for kind, count in evidence.ledger.faults.items()},
+    }
+
+
+# -- quiet ------------------------------------------------------------------------------------------
+
+
+def restless(database: Path) -> dict[str, str]:
+    """Sessions in which something is still under way, and what; `turn` leads for those that work."""
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    try:
+        rows = connection.execute("SELECT id, state, value FROM sessions").fetchall()
+    finally:
+        connection.close()
+    found = {}
+    for id, state, text in rows:
+        value = json.loads(text)
+        runs = value["queue"] and value["parked"] is None and value["outcome"] in ("open", "completed")
+        if value["turn"] is not None:
+            found[id] = f"turn {value['turn']}"
+        elif value["launch"] not in ("absent", "ready") or value["retry"] or value["resuming"] or runs:
+            found[id] = f"{state}: {value}"
+    return found
+
+
+async def settle(board: Board) -> list[str]:
+    """Wait until nothing moves any more; turns that do not end by themselves are cancelled. What still moves
+    at the deadline."""
+    began = calm = time.monotonic()
+    busy: dict[str, asyncio.Task[None]] = {}
+    try:
+        while time.monotonic() - calm < CALM_S:
+            moving = restless(board.house.home / "kandev.db")
+            now = time.monotonic()
+            if now - began > SETTLE_S:
+                return [f"{id}: {why}" for id, why in moving.items()]
+            if moving:
+                calm = now
+            for id, why in moving.items():
+                if (
+                    why.startswith("turn")
+                    and now - began > board.plan.patience_s
+                    and (id not in busy or busy[id].done())
+                ):
+                    busy[id] = asyncio.create_task(_hush(board, id))
+            await asyncio.sleep(0.05)
+        return []
+    finally:
+        for task in busy.values():
+            task.cancel()
+        await asyncio.gather(*busy.values(), return_exceptions=True)
+
+
+async def _hush(board: Board, session_id: str) -> None:
+    await answer_permissions(board, session_id, 0)
+    await board.ask("agent.cancel", {"session_id": session_id})
+
+
+# -- the end ----------------------------------------------------------------------------------------
+
+
+async def _end(board: Board, ending: str, evidence: Evidence) -> None:
+    """End everything, in one of several ways. Afterwards nothing of this home may live."""
+    house = board.house
+    match ending:
+        case "kill and terminate":
+            await house.kill()
+            await house.start()
+        case "stop sessions":
+            for session in evidence.books.sessions:
+                await board.ask("session.stop", {"session_id": session["id"]})
+        case "stop tasks":
+            for task in evidence.books.tasks:
+                await board.ask("orchestrator.stop", {"task_id": task["id"]})
+        case "delete tasks":
+            for task in evidence.books.tasks:
+                await board.ask("task.delete", {"id": task["id"]})
+    if ending in ("stop sessions", "stop tasks", "delete tasks"):
+        await _without_agents(house)
+        await board.leave()
+        evidence.descriptors = await _descriptors(house)
+    await _terminate(house)
+    evidence.left = running(house.home)
+    if not evidence.left and left_over(_files(house)):
+        await _live_again(board)
+        evidence.left = running(house.home)
+
+
+async def _terminate(house: House) -> None:
+    """The backend is told to end: with it goes everything, for nothing is at work."""
+    await house.stop()
+    end = time.monotonic() + END_S
+    while running(house.home) and time.monotonic() < end:
+        await asyncio.sleep(0.05)
+
+
+async def _live_again(board: Board) -> None:
+    """What a kill left on disk is cleared away by the next life of both programs."""
+    board.ledger.fault("(another life)")
+    await board.house.start()
+    task_id = await board.new_task()
+    asked = {"task_id": task_id, "prompt": "say good morning"}
+    session_id = str((await board.house.call("session.launch", asked))["session_id"])
+    async with board.house.watching(session_id) as events:
+        await turns_over(events)
+    await _terminate(board.house)
+
+
+def _files(house: House) -> list[str]:
+    """Relative to the home."""
+    found = (path for path in house.home.rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(house.home)) for path in found)
+
+
+async def _without_agents(house: House) -> None:
+    """Until no agent lives and every session knows it."""
+    await until_true(lambda: not house.agents(), "the agents are gone")
+    await until_true(lambda: not restless(house.home / "kandev.db"), "the ends are committed")
+
+
+async def _descriptors(house: House) -> dict[str, int]:
+    """Of the long-lived programs; a moment is granted for what is just being closed."""
+    pids = {"backend": house.backend(), "agentctl": house.agentctl()}
+    end = time.monotonic() + CLOSING_S
+    while True:
+        counts = {name: len(list(Path(f"/proc/{pid}/fd").iterdir())) for name, pid in pids.items() if pid}
+        if all(count <= MOST_DESCRIPTORS[name] for name, count in counts.items()) or time.monotonic() > end:
+            return counts
+        await asyncio.sleep(0.1)
+
+
+def _look_behind(house: House, evidence: Evidence) -> None:
+    """What is there when nothing runs any more."""
+    evidence.agents = read_logs(house.agent_logs)
+    parent = own_group()
+    for row in evidence.books.executions:
+        if parent is not None and (folder := folder_of(row["id"], str(house.home), parent)).exists():
+            evidence.groups.append(f"{folder} of {row['id']}")
+    evidence.files = _files(house)
+    for log in ("backend.err", "agentctl.log"):
+        evidence.complaints += complaints(house.home / log)
+
+
+def complaints(log: Path) -> list[str]:
+    """Lines that tell of a bug. An ask that was under way when its backend was told to end is none."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    for block in CUT_OFF.findall(text):
+        text = text.replace(block, "")
+    lines = [line for line in text.splitlines() if not any(word in line for word in LAWFUL)]
+    return [f"{log.name}: {line[:2000]}" for line in lines if any(word in line for word in BUGS)]
+
+
+async def _clear_away(house: House) -> None:
+    """Whatever is left when a round broke off."""
+    for _ in range(100):
+        left: list[Any] = running(house.home)
+        if not left:
+            break
+        for one in left:
+            send(one.pid, 18)
+            send(one.pid, 9)
+        await asyncio.sleep(0.05)
+    if house.process is not None:
+        await asyncio.to_thread(house.process.wait)
+        if house.process.stdout is not None:
+            house.process.stdout.close()
+    await house.close()
