@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from kandev.core.inputs import Ended, Exited, Output, PermissionAsked, Refused, Taken
 from kandev.core.session import Launch
 from kandev.core.transcript import PermissionAsk, Text
-from kandev.usecases import cancel_turn
+from kandev.ports.store import Store
+from kandev.usecases import add_message, cancel_turn
+from kandev.usecases.context import Context
 from tests.simulation.story import Story, in_every_order
 
 
@@ -89,6 +93,37 @@ async def test_an_agent_that_ignores_the_cancel_is_replaced_and_gets_no_other_pr
     first, second = story.world.handed
     assert first.turn.execution != second.turn.execution
     assert not story.world.living(session) or len(story.world.living(session)) == 1
+
+
+class LateReads:
+    """A store whose answers come when they are no longer true: what was running is over."""
+
+    def __init__(self, story: Story, session: str) -> None:
+        self._story, self._session = story, session
+
+    async def read(self, ask: Any) -> Any:
+        found = await self._story.ctx.store.read(ask)
+        await self._story.until(lambda: self._story.value(self._session).turn is None)
+        return found
+
+
+@pytest.mark.proves("MESSAGE-idempotency")
+@in_every_order
+async def test_a_message_sent_again_is_answered_although_its_turn_ends_meanwhile(story: Story) -> None:
+    session = await story.launched("sleep 3")
+    story.faults.quiet = True
+
+    def again(ctx: Context) -> asyncio.Task[add_message.Added]:
+        named = {"task_id": story.task_of(session), "session_id": session}
+        content = {"content": "say m2\nsleep 3", "idempotency_key": "k"}
+        return story.ask(add_message.add_message(ctx, **named, **content))
+
+    first = await again(story.ctx)
+    assert first.status == "queued"
+    late = cast(Store, LateReads(story, session))
+    assert await again(replace(story.ctx, store=late)) == replace(first, status="sent")
+    await story.calm()
+    assert story.handed() == ["m1", "m2"]
 
 
 @pytest.mark.proves("MESSAGE-one-fate", "INV-2")

@@ -79,7 +79,14 @@ async def _again(ctx: Context, known: EntryRecord, content: str) -> Added:
         raise Conflict("idempotency_key was used for another message: take a new one.")
     if known.state in ("queued", "claimed"):
         draft = Draft(known.content, known.message_id, key=known.key)
-        return await _ask(ctx, known.session_id, Entry(known.id), draft)
+        try:
+            return await _ask(ctx, known.session_id, Entry(known.id), draft)
+        except (StaleVersion, Conflict):
+            # Was it settled between our look and the session's decision, which took it for a new one?
+            settled = await ctx.store.read(lambda tx: tx.entries.get(known.id))
+            if settled is None or settled.state in ("queued", "claimed"):
+                raise
+            known = settled
     if known.state == "unknown":
         details = {"error": "delivery_unknown", "entry_id": known.id}
         raise Internal("Nobody can tell whether the agent got the message.", details)
