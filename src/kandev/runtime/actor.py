@@ -95,6 +95,9 @@ class Actor:
         # What an earlier actor of this session stored, it stored in a commit: no ask has the same name again.
         self._since, self._asks = record.version, 0
         self._ended: BaseException | None = None
+        self._last_word: BaseException = StoreFault(
+            "The session's actor ended before it could answer; ask again."
+        )
         self._failed = 0
         """Commits that failed since the last one that did not."""
 
@@ -127,6 +130,10 @@ class Actor:
         """See whether there is still a reason to be."""
         self._wake.set()
 
+    def vanished(self) -> None:
+        """Its row is gone, and its task is about to be cancelled: whoever waits hears that."""
+        self._last_word = Vanished()
+
     def _put(self, given: Input) -> None:
         self._urgent.append(given)
         self._wake.set()
@@ -155,7 +162,6 @@ class Actor:
     async def run(self, retire: Callable[[], bool]) -> None:
         """Until idle and `retire()` agrees. On any way out, effects are cancelled and awaited, waiters
         answered."""
-        failure: BaseException = StoreFault("The session's actor ended before it could answer; ask again.")
         try:
             self._reconcile()
             while True:
@@ -166,10 +172,10 @@ class Actor:
                 self._wake.clear()
                 await self._wake.wait()
         except Vanished as gone:
-            failure = gone
+            self._last_word = gone
         finally:
-            self._ended = failure  # whoever asks while the effects end is told at once
-            self._answer_all(failure)
+            self._ended = self._last_word  # whoever asks while the effects end is told at once
+            self._answer_all(self._ended)
             await self._cancel_all()
 
     async def _step(self) -> None:

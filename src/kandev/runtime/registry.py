@@ -150,6 +150,8 @@ class Sessions:
     def discard(self, session_id: str) -> None:
         """Its row is deleted, so that no actor of it can be made any more: end the one there is."""
         self._quiet.pop(session_id, None)
+        if actor := self._actors.get(session_id):
+            actor.vanished()
         task = self._tasks.get(session_id)
         if task is not None:
             task.cancel()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from kandev.core.errors import NotFound
+from kandev.core.inputs import Cancel
 from kandev.usecases.first_start import add_found_profiles, first_start
 from tests.gateway.house import MOCK, House, Socket, dial, serving
 
@@ -238,3 +241,17 @@ async def test_a_session_at_work_is_renamed_without_harm_to_its_turn(house: Hous
     assert added["status"] == "queued"
     assert (await house.ok("agent.cancel", session_id=session_id))["success"] is True
     assert (await house.until(session_id, "WAITING_FOR_INPUT"))["name"] == "Other"
+
+
+@pytest.mark.proves("ACT-session.delete")
+async def test_whoever_waits_for_a_session_that_is_deleted_hears_that_it_is_gone(house: House) -> None:
+    _, session_id = await house.started("deaf 30")
+    await house.until(session_id, "RUNNING")
+    sessions = house.ctx.sessions
+    waiting = asyncio.create_task(sessions.ask(session_id, Cancel))
+    async with asyncio.timeout(10):
+        while not (await house.ok("session.get", session_id=session_id))["cancellation_pending"]:
+            await asyncio.sleep(0.01)
+    sessions.discard(session_id)
+    with pytest.raises(NotFound, match="session not found"):
+        await waiting
