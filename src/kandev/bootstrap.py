@@ -8,7 +8,6 @@ reverse order. Not here: any rule.
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -39,6 +38,7 @@ from kandev.gateway.app import create_app
 from kandev.gateway.guard import GuardSettings
 from kandev.gateway.hub import Hub
 from kandev.gateway.pages import About
+from kandev.home import BACKEND, InUse, locked
 from kandev.runtime.registry import Outer, Sessions
 from kandev.storage.opening import open_store
 from kandev.tracing import tracing
@@ -92,14 +92,16 @@ def serve(settings: Settings) -> int:
 
 @contextlib.contextmanager
 def _home_lock(home: Path) -> Iterator[None]:
-    """One backend per home; a killed process leaves the lock free."""
-    with (home / "backend.lock").open("a") as file:
+    """One backend per home."""
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            held.enter_context(locked(home, BACKEND))
+        except InUse:
             raise CannotStart(
                 f"another backend uses the home {home}: stop it, or choose another home with --home."
             ) from None
+        except OSError as error:
+            raise CannotStart(f"{error.filename} cannot be used ({error.strerror}): make it yours.") from None
         yield
 
 
