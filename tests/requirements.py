@@ -189,6 +189,22 @@ ACP-huge-line: A line up to 64 MiB is read; beyond that it is skipped with a vis
 ACP-unknown-request: An unknown request is answered with -32601; an unknown notification is ignored.
 ACP-split-utf8: Characters that are split between reads arrive whole.
 """,
+    "survival: the store": """
+SURVIVE-upgrade: A database is backed up before an upgrade; a corrupt one is said and never overwritten.
+STORE-upgrade-every-version: A database of every earlier version becomes one of the newest, with everything that was in it.
+STORE-copy-before-upgrade: Before an upgrade changes anything a whole copy is made beside the database, and the log names it.
+STORE-no-copy-no-upgrade: Where no copy can be made the start stops with one sentence, and the database is untouched.
+STORE-failed-upgrade: An upgrade that fails or is killed leaves the database as it was; the sentence names the copy.
+STORE-structure: A database whose tables are not those of its version is refused at the start, with what is wrong.
+STORE-damaged-start: A damaged database stops the start with one sentence that names it and the way back; no bit of it changes.
+STORE-damaged-running: Damage that is met at work fails the ask, is in the log and at /health, and nothing more is written.
+STORE-backup: kandev db backup makes a whole copy while the backend works, prints its path and overwrites nothing.
+STORE-check: kandev db check finds damage, rows that refer to nothing and wrong tables, exits 1 then, and changes nothing.
+STORE-restore: kandev db restore takes only a sound copy, and keeps the database of before under a name that it prints.
+STORE-restore-alone: kandev db restore refuses while a backend, an agent or another program uses the home or the database.
+STORE-restore-killed: A restore that is killed at any step leaves a database, the old one or the new one, and loses neither.
+STORE-restored-start: After a restore the backend starts, owns agentctl, and sends nothing by itself; sessions go on with the next message.
+""",
     "contract §1": """
 CLI-version: kandev --version prints name and version, fast.
 CLI-ready-line: The first line on stdout is the ready object with url, home and pid; logs go to stderr.

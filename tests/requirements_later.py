@@ -14,7 +14,6 @@ LATER: dict[tuple[int, str], str] = {
 SURVIVE-agentctl-kill: After kill -9 of agentctl its agents are ended before anything resumes; turns end as lost.
 SURVIVE-unknown-entry: An entry claimed without an answer is unknown, and never sent again by itself.
 SURVIVE-full-disk: A full disk gives a clear state and recovers.
-SURVIVE-upgrade: A database is backed up before an upgrade; a corrupt one is said and never overwritten.
 """,
     (4, "contract §2"): """
 ACT-message.queue.add: Adds an entry.

@@ -33,13 +33,17 @@ from kandev.execution.catalogue import PathCatalogue
 from kandev.execution.clock import SystemClock, TimeIds
 from kandev.execution.local import LocalAgents
 from kandev.execution.sidecar import Sidecar, environment_for
+from kandev.execution.traces import has_journals, read_traces
 from kandev.execution.worktrees import GitWorktrees
 from kandev.gateway.app import create_app
 from kandev.gateway.guard import GuardSettings
 from kandev.gateway.hub import Hub
 from kandev.gateway.pages import About
 from kandev.home import BACKEND, InUse, locked
+from kandev.ports.store import Store
+from kandev.runtime.booking import Stamp
 from kandev.runtime.registry import Outer, Sessions
+from kandev.runtime.restored import Seen, settle, went_back
 from kandev.storage.opening import open_store
 from kandev.tracing import tracing
 from kandev.usecases.context import Context
@@ -53,6 +57,8 @@ STARTUP_S = 10.0
 """For looking at agentctl and at PATH behind the ready line."""
 NOTIFICATIONS_KEPT = 2000
 """Per stream, for replay; older gaps are answered with a reload."""
+SETTLING_S = 120.0
+"""For every session of a restored database, once."""
 PRUNE_S = 300.0
 LARGEST_FRAME = 16 * 1024 * 1024
 """Of a WebSocket client, in bytes."""
@@ -140,8 +146,10 @@ async def _house(settings: Settings, hub: Hub) -> AsyncIterator[_House]:
         str(settings.database_file), publisher=hub, commit_s=settings.deadlines.commit_s, clock=clock
     )
     try:
-        agents = LocalAgents(_sidecar(settings), settings.deadlines.agentctl_call_s)
-        await agents.attach(await store.write(lambda tx: tx.next_epoch()))
+        sidecar = _sidecar(settings)
+        seen = await _settled(settings, store, sidecar, Stamp(clock.now(), ids, settings.deadlines.queue_max))
+        agents = LocalAgents(sidecar, settings.deadlines.agentctl_call_s)
+        await agents.attach(await store.write(lambda tx: tx.next_epoch(seen.epoch)))
         worktrees = GitWorktrees(settings.home, deadline=settings.deadlines.worktree_s)
         outer = Outer(store, agents, worktrees, clock, ids, settings.deadlines)
         async with Sessions(outer) as sessions:
@@ -157,6 +165,27 @@ async def _house(settings: Settings, hub: Hub) -> AsyncIterator[_House]:
 
 def _sidecar(settings: Settings) -> Sidecar:
     return Sidecar(settings.home, {**environment_for(settings.home), **settings.agentctl})
+
+
+async def _settled(settings: Settings, store: Store, sidecar: Sidecar, stamp: Stamp) -> Seen:
+    """A database that is older than what happened in this home is made true again: see `runtime.restored`."""
+    seen = read_traces(settings.home)
+    if not await store.read(lambda tx: went_back(tx, seen)):
+        return seen
+    deadline = settings.deadlines.teardown_s + STARTUP_S
+    if sidecar.find() is not None or has_journals(settings.home):
+        # A fresh one first ends whatever an earlier one has left, and so do both when they end.
+        await sidecar.ensure(deadline)
+        await sidecar.end(deadline)
+    if (left := sidecar.find()) is not None:
+        raise CannotStart(
+            f"the database was restored, and agentctl (process {left.pid}) does not end: "
+            "end it by hand, then start again."
+        )
+    seen = read_traces(settings.home)
+    count = await store.write(lambda tx: settle(tx, seen, stamp), SETTLING_S)
+    log.warning("the database is older than what happened in this home", sessions_that_were_at_work=count)
+    return seen
 
 
 async def _serve(settings: Settings) -> int:

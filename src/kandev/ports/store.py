@@ -170,6 +170,9 @@ class Notifications(Protocol):
     def prune(self, keep: int) -> None:
         """Keep at least the newest `keep` of each stream."""
 
+    def leap(self, seq: int) -> None:
+        """Every stream goes on behind `seq` at least, and keeps nothing: whoever followed one reloads."""
+
 
 class Tx(Protocol):
     """One transaction. Valid only inside the function it was given to."""
@@ -187,8 +190,8 @@ class Tx(Protocol):
     notifications: Notifications
 
     def epoch(self) -> int: ...
-    def next_epoch(self) -> int:
-        """The owner's epoch, one higher than ever before."""
+    def next_epoch(self, above: int = 0) -> int:
+        """The owner's epoch: higher than ever before, and than `above`."""
 
     def note(self, key: str) -> str | None:
         """A small durable fact by name (e.g. `first_start`)."""

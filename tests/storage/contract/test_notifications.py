@@ -119,3 +119,15 @@ async def test_order_holds_under_200_writers_at_once(store: Store, listener: Lis
             group.create_task(one(number))
     assert [each.seq for each in listener.heard] == list(range(1, 201))
     assert await store.read(lambda tx: tx.notifications.since("session", "c1", 0)) == listener.heard
+
+
+async def test_streams_that_leap_go_on_behind_and_keep_nothing(store: Store) -> None:
+    await store.write(lambda tx: _say(tx, *"abc"))
+    await store.write(lambda tx: tx.notifications.leap(100))
+    assert [await _since(store, seq) for seq in (0, 2, 3, 99, 100)] == [None, None, None, None, []]
+    assert await store.read(lambda tx: tx.notifications.last("workspace", "w1")) == 100, "also unbegun ones"
+    await store.write(lambda tx: _say(tx, "d"))
+    assert await _since(store, 100) == [101]
+    await store.write(lambda tx: tx.notifications.leap(50))
+    assert await _since(store, 100) is None
+    assert await _since(store, 101) == []

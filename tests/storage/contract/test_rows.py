@@ -275,3 +275,12 @@ async def test_the_epoch_grows_and_notes_are_kept(empty: Store) -> None:
     await empty.write(lambda tx: tx.set_note("first_start", "a"))
     await empty.write(lambda tx: tx.set_note("first_start", "b"))
     assert await empty.read(lambda tx: (tx.epoch(), tx.note("first_start"))) == (3, "b")
+
+
+@pytest.mark.parametrize("taken", [0, 3])
+async def test_an_epoch_is_above_what_others_have_seen(empty: Store, taken: int) -> None:
+    for _ in range(taken):
+        await empty.write(lambda tx: tx.next_epoch())
+    assert await empty.write(lambda tx: tx.next_epoch(2)) == max(taken, 2) + 1
+    assert await empty.write(lambda tx: tx.next_epoch(40)) == 41
+    assert await empty.write(lambda tx: tx.next_epoch()) == 42

@@ -1,11 +1,13 @@
 """Small durable facts, and the owner's epoch."""
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from kandev.storage.sql.tables import notes, owner
 
 EPOCH = select(owner.c.epoch)
-NEXT_EPOCH = update(owner).values(epoch=owner.c.epoch + 1).returning(owner.c.epoch)
+NEXT_EPOCH = (
+    update(owner).values(epoch=func.max(owner.c.epoch, bindparam("above")) + 1).returning(owner.c.epoch)
+)
 FIRST_EPOCH = insert(owner)
 NOTE = select(notes.c.value).where(notes.c.key == bindparam("at_key"))
 CHANGE = update(notes).where(notes.c.key == bindparam("at_key"))
@@ -22,11 +24,11 @@ class SqlNotes:
         """0 before the first owner."""
         return self._connection.execute(EPOCH).scalar() or 0
 
-    def next_epoch(self) -> int:
-        """One higher than ever before."""
-        epoch: int | None = self._connection.execute(NEXT_EPOCH).scalar()
+    def next_epoch(self, above: int = 0) -> int:
+        """Higher than ever before, and than `above`."""
+        epoch: int | None = self._connection.execute(NEXT_EPOCH, {"above": above}).scalar()
         if epoch is None:
-            epoch = 1
+            epoch = above + 1
             self._connection.execute(FIRST_EPOCH, {"id": 1, "epoch": epoch})
         return epoch
 

@@ -6,13 +6,25 @@ Not here: handing them out. What was added is collected in `added` and published
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Text, bindparam, delete, func, insert, select, type_coerce, update
+from sqlalchemy import (
+    Connection,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from kandev.core.records import Notification, StreamKind
 from kandev.ports.clock import Clock
 from kandev.storage.faults import conflict
-from kandev.storage.sql.tables import notifications, streams
+from kandev.storage.sql.tables import notifications, sessions, streams, workspaces
 
 REPLAYED_CHARACTERS: Final = 16 << 20
 """Of payloads that are read for one replay: as much as may wait for one client, who would be told to reload
@@ -47,6 +59,17 @@ DROP = delete(notifications).where(
     notifications.c.seq <= bindparam("up_to"),
 )
 DROPPED = update(streams).where(*AT).values(pruned=bindparam("up_to"))
+BEHIND = func.max(streams.c.last, bindparam("to"))
+LEAP = update(streams).values(last=BEHIND, pruned=BEHIND)
+BEGIN_ALL = tuple(
+    insert(streams).from_select(
+        ["stream", "stream_id", f"{kind}_id", "last", "pruned"],
+        select(literal(kind), table.c.id, table.c.id, bindparam("to"), bindparam("to")).where(
+            ~exists().where(streams.c.stream == kind, streams.c.stream_id == table.c.id)
+        ),
+    )
+    for kind, table in (("session", sessions), ("workspace", workspaces))
+)
 
 
 class SqlNotifications:
@@ -95,6 +118,14 @@ class SqlNotifications:
             values = {"kind": kind, "of": of, "up_to": last - keep}
             self._connection.execute(DROP, values)
             self._connection.execute(DROPPED, values)
+
+    def leap(self, seq: int) -> None:
+        """Every stream, also one that has not begun, goes on behind `seq` at least and keeps nothing."""
+        values = {"to": seq}
+        for begin in BEGIN_ALL:
+            self._connection.execute(begin, values)
+        self._connection.execute(LEAP, values)
+        self._connection.execute(delete(notifications))
 
     def _range(self, stream: str, stream_id: str) -> tuple[int, int]:
         found = self._connection.execute(RANGE, {"kind": stream, "of": stream_id}).first()
