@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from kandev.core.errors import Internal, StoreFault
 from kandev.gateway import http as door
 from kandev.gateway.catalogue import ACTIONS
+from kandev.storage.sql.inline import InlineStore
 from kandev.usecases import list_agents, workspaces
 from tests.gateway.house import House
 
@@ -17,6 +18,15 @@ from tests.gateway.house import House
 @pytest.mark.proves("DOOR-http", "ACT-health.check", "DOOR-health")
 async def test_an_action_answers_its_payload(house: House) -> None:
     assert await house.post("health.check") == (200, {"status": "ok", "version": "0.1.0"})
+
+
+@pytest.mark.proves("STORE-damaged-running")
+async def test_a_damaged_database_is_no_health(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (await house.http.get("/health")).json() == {"status": "ok", "version": "0.1.0"}
+    monkeypatch.setattr(InlineStore, "trouble", "The database is damaged.")
+    answer = await house.http.get("/health")
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "damaged", "version": "0.1.0", "error": "The database is damaged."}
 
 
 async def test_an_empty_body_is_an_empty_payload(house: House) -> None:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Literal
 
@@ -106,9 +107,14 @@ def _not_yet(where: Path) -> Finding:
 
 def port(where: Path) -> Iterator[Finding]:
     """Our backend, or a port that is free for it."""
-    if (url := _noted(where / "backend.json")) and _answers(f"{url}/health"):
-        yield Finding("backend", "ok", f"A backend runs at {url}.")
-        return
+    if (url := _noted(where / "backend.json")) and (status := _status(f"{url}/health")):
+        if status == HTTPStatus.OK:
+            yield Finding("backend", "ok", f"A backend runs at {url}.")
+            return
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            sentence = f"The database of the backend at {url} is damaged; `kandev db check` says more."
+            yield Finding("backend", "missing", sentence)
+            return
     try:
         settings = config.read({"home": str(where)}, make_home=False)
     except config.BadSetting:
@@ -131,7 +137,7 @@ def agentctl(where: Path) -> Iterator[Finding]:
     url = _noted(where / "agentctl.json")
     if url is None:
         yield Finding("agentctl", "ok", "agentctl does not run; the backend starts it when an agent starts.")
-    elif _answers(f"{url}/health"):
+    elif _status(f"{url}/health") == HTTPStatus.OK:
         yield Finding("agentctl", "ok", f"agentctl answers at {url}.")
     else:
         sentence = f"agentctl should run at {url} and does not answer; the backend starts another one."
@@ -160,10 +166,11 @@ def _noted(path: Path) -> str | None:
         return None
 
 
-def _answers(url: str) -> bool:
+def _status(url: str) -> int | None:
+    """Of the answer; None when there is none."""
     import httpx
 
     try:
-        return httpx.get(url, timeout=LOOK_S, trust_env=False).status_code == 200
+        return httpx.get(url, timeout=LOOK_S, trust_env=False).status_code
     except (httpx.HTTPError, httpx.InvalidURL):
-        return False
+        return None

@@ -75,7 +75,10 @@ class Http:
         return _json(await asyncio.shield(work))
 
     async def _health(self, request: Request) -> Response:
-        return _json({"status": "ok", "version": self._about.version})
+        if (trouble := self._requests.ctx.store.trouble) is None:
+            return _json({"status": "ok", "version": self._about.version})
+        found = {"status": "damaged", "version": self._about.version, "error": trouble}
+        return Response(msgspec.json.encode(found), 503, media_type="application/json")
 
     async def _text(self, request: Request) -> Response:
         return Response(await self._metrics.text(self._requests.ctx), headers={"Content-Type": CONTENT_TYPE})

@@ -203,6 +203,11 @@ class Store(Protocol):
     """Raises StoreFault (busy, full, read-only, gone: a sentence), StaleVersion, and whatever `f` raises
     (then nothing is written). A write that was begun is finished although its caller is cancelled."""
 
+    @property
+    def trouble(self) -> str | None:
+        """A sentence from the moment on at which the database was found to be damaged: it is read where it is
+        whole, and every write is refused. None: nothing is known against it."""
+
     async def write(self, f: Callable[[Tx], T], deadline: float | None = None) -> T:
         """`deadline` in seconds (None: the store's setting); at it StoreFault, and the write may still
         happen later."""

@@ -27,9 +27,9 @@ class Attempt:
     waits.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, failure: BaseException | None = None) -> None:
         self.value: Any = None
-        self.failure: BaseException | None = None
+        self.failure = failure
 
     def __enter__(self) -> "Attempt":
         return self

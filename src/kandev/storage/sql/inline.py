@@ -59,6 +59,11 @@ class InlineStore:
         self._idle = asyncio.Event()
         self._idle.set()
 
+    @property
+    def trouble(self) -> str | None:
+        """See `ports.store.Store`: memory is not damaged."""
+        return None
+
     async def write(self, f: Callable[[Tx], T], deadline: float | None = None) -> T:
         """Runs `f` in one transaction."""
         self._check_open()

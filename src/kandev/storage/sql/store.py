@@ -62,6 +62,11 @@ class SqlStore:
         for number, connection in enumerate(read_some, 1):
             self._start(f"store-reader-{number}", self._reads, reader(connection, clock, self._home), 1)
 
+    @property
+    def trouble(self) -> str | None:
+        """See `ports.store.Store`."""
+        return self._home.damage
+
     async def write(self, f: Callable[[Tx], T], deadline: float | None = None) -> T:
         """Runs `f` in one transaction."""
         return await self._ask(self._writes, f, deadline, SLOW_WRITE)

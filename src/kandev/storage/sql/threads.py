@@ -10,14 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
+import structlog
 from sqlalchemy import Connection
 
 from kandev.core.records import Notification
 from kandev.ports.clock import Clock
+from kandev.storage.faults import DatabaseDamaged
 from kandev.storage.sql.group import Attempt, Function, read_snapshot, write_together
 
 GROUP = 64
 """Writes that share one commit, at most: so that the first one need not wait for many."""
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -32,18 +36,23 @@ class Home:
     """The way back to the event loop.
 
     `publish` gets the notifications of a commit. `finished` counts the jobs that were done, which tells a
-    slow database from one that stands still.
+    slow database from one that stands still. `damage` is a sentence as soon as one of them met damage.
     """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, publish: Callable[[Sequence[Notification]], None]
     ) -> None:
         self.finished = 0
+        self.damage: str | None = None
         self._loop = loop
         self._publish = publish
 
     def bring(self, jobs: Sequence[Job], attempts: Sequence[Attempt], added: Sequence[Notification]) -> None:
         """From a thread: hands over what came of the jobs."""
+        for attempt in attempts:
+            if isinstance(attempt.failure, DatabaseDamaged) and self.damage is None:
+                self.damage = attempt.failure.message
+                log.error("the database is damaged, so no write is taken", exc_info=attempt.failure)
         self.call(lambda: self._deliver(jobs, attempts, added))
 
     def call(self, then: Callable[[], None]) -> None:
@@ -123,6 +132,9 @@ def writer(connection: Connection, clock: Clock, home: Home) -> Work:
     """The work of the thread that writes."""
 
     def work(jobs: Sequence[Job]) -> None:
+        if home.damage is not None:
+            home.bring(jobs, [Attempt(DatabaseDamaged(home.damage)) for _ in jobs], ())
+            return
         done = write_together(connection, clock, [job.function for job in jobs])
         home.bring(jobs, done.attempts, done.notifications)
 
