@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -11,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from kandev.core.errors import StoreFault
+from kandev.storage.examination import check
 from kandev.storage.faults import DatabaseRefused, DatabaseTooNew
 from kandev.storage.opening import database_path, open_store
+from tests.storage.killing import killed_at_every_step
 from tests.storage.rows import Listener
 
 
@@ -162,12 +166,39 @@ async def test_a_new_database_is_readable_by_its_owner_only(tmp_path: Path) -> N
     assert stat.S_IMODE((tmp_path / "kandev.db").stat().st_mode) == 0o600
 
 
-async def test_an_empty_file_and_a_strange_name_are_fine(tmp_path: Path) -> None:
+async def test_a_strange_name_is_fine(tmp_path: Path) -> None:
     path = tmp_path / "50% of it? é#.db"
-    path.touch()
     await _made(path)
     await _made(path)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+async def test_behind_a_link_the_database_lies_where_the_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "kandev.db").symlink_to(tmp_path / "disk" / "real.db")
+    await _made(tmp_path / "kandev.db")
+    await _made(tmp_path / "kandev.db")
+    assert [file.name for file in (tmp_path / "disk").iterdir()] == ["real.db"]
+    assert (tmp_path / "kandev.db").is_symlink()
+
+
+def test_a_kill_at_any_step_of_a_first_start_leaves_a_whole_database_or_none(tmp_path: Path) -> None:
+    path = tmp_path / "home" / "kandev.db"
+
+    def lay() -> None:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        path.parent.mkdir()
+
+    def look() -> None:
+        assert not path.exists() or check(path, busy_s=1).problems == []
+
+    def make() -> None:
+        asyncio.run(_made(path))
+
+    assert killed_at_every_step(make, lay, look) > 10
+    lay()
+    make()
+    assert [file.name for file in path.parent.iterdir()] == ["kandev.db"]
 
 
 @pytest.mark.parametrize(

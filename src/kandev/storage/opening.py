@@ -6,11 +6,13 @@ Not here: where the file lies (that is a setting), and locking the home against 
 
 import asyncio
 import os
-from contextlib import ExitStack
+import tempfile
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote
 
+import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -18,13 +20,17 @@ from kandev.core.errors import StoreFault
 from kandev.ports.clock import Clock
 from kandev.ports.store import Publisher
 from kandev.storage import schema
+from kandev.storage.copies import PARTIAL
+from kandev.storage.examination import examine, refuse_other_files, way_back
 from kandev.storage.faults import DatabaseRefused, told
-from kandev.storage.sql.engine import connect, connect_memory, look
+from kandev.storage.files import add_name, beside, remove, sync
+from kandev.storage.restoring import finish
+from kandev.storage.sql.engine import connect, connect_memory
 from kandev.storage.sql.inline import Hook, InlineStore
 from kandev.storage.sql.store import SqlStore
+from kandev.storage.upgrading import upgrade
 
-MAGIC = b"SQLite format 3\x00"
-"""How every SQLite database begins (https://www.sqlite.org/fileformat.html, 1.3)."""
+log = structlog.get_logger(__name__)
 
 
 class WallClock:
@@ -70,7 +76,7 @@ def open_inline(
 
 
 def database_path(url_or_path: str) -> Path:
-    """The absolute path of the file. DatabaseRefused for what is not SQLite, or names no file."""
+    """The file, without symbolic links. DatabaseRefused for what is not SQLite, or names no file."""
     scheme, found, rest = url_or_path.partition("://")
     if not found:
         rest = url_or_path
@@ -83,17 +89,20 @@ def database_path(url_or_path: str) -> Path:
         rest = unquote(rest.removeprefix("/")) if rest.startswith("/") else ""
     if not rest or rest == ":memory:" or "\x00" in rest:
         raise DatabaseRefused(f"{url_or_path!r} names no file for the database: use the path of one.")
-    return Path(rest).absolute()
+    # Where SQLite itself puts the files beside it.
+    return Path(rest).resolve()
 
 
 def _open(path: Path, commit_s: float, readers: int) -> list[Connection]:
     """The connection that writes and those that read."""
     try:
+        if finish(path):
+            log.warning("a restore that had been cut short was finished", path=str(path))
         if _is_new(path):
-            _create(path)
-        else:
-            with look(path, busy_s=commit_s) as connection:
-                schema.version(connection, str(path))
+            _create(path, commit_s)
+        _recover(path, commit_s)
+        if examine(path, busy_s=commit_s) != schema.HEAD:
+            upgrade(path, busy_s=commit_s)
         return _connections(path, commit_s, readers)
     except DBAPIError as error:
         fault = told(error)
@@ -105,34 +114,55 @@ def _open(path: Path, commit_s: float, readers: int) -> list[Connection]:
 
 
 def _is_new(path: Path) -> bool:
-    """Whether there is nothing yet. OSError, or DatabaseRefused for what is no SQLite database."""
-    if path.is_dir():
-        raise DatabaseRefused(f"{path} is a folder: name a file for the database.")
-    if not path.exists():
+    """Whether there is nothing yet. OSError, or DatabaseRefused for what cannot be ours."""
+    if not os.path.lexists(path):
+        if os.path.lexists(left := beside(path, "-wal")):
+            raise DatabaseRefused(
+                f"{path} is gone and its log {left} is there: put the file back, {way_back(path)}, "
+                "or remove the log to begin anew."
+            )
         return True
-    if not path.is_file():
-        raise DatabaseRefused(f"{path} is no ordinary file: name another one for the database.")
+    refuse_other_files(path)
     if not os.access(path, os.W_OK):
         raise DatabaseRefused(f"{path} cannot be written: make it writable, or name another file.")
-    with path.open("rb") as file:
-        begin = file.read(len(MAGIC))
-    if begin and begin != MAGIC:
-        raise DatabaseRefused(f"{path} is no SQLite database: name another file.")
-    return not begin
+    return False
 
 
-def _create(path: Path) -> None:
-    """An empty file that only its owner can read: the secrets of agent profiles stand in it."""
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+def _create(path: Path, busy_s: float) -> None:
+    """A whole database or none: made under another name. Only its owner can read it, for the secrets of agent
+    profiles stand in it.
+    """
+    descriptor, name = tempfile.mkstemp(PARTIAL, f".{path.stem}.", path.parent)
+    os.close(descriptor)
+    begun = Path(name)
+    try:
+        with connect(begun, busy_s=busy_s, writing=True) as connection, connection.begin():
+            schema.upgrade(connection)
+        sync(begun)
+        # Somebody else's, made meanwhile, is as good.
+        with suppress(FileExistsError):
+            add_name(begun, path)
+        sync(path.parent)
+    finally:
+        remove(begun)
+
+
+def _recover(path: Path, busy_s: float) -> None:
+    """What a killed program left half-done that keeps its log in another way than we do is undone by SQLite,
+    which has to write for that.
+    """
+    if os.path.lexists(beside(path, "-journal")):
+        with connect(path, busy_s=busy_s, writing=False) as connection:
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").all()
 
 
 def _connections(path: Path, commit_s: float, readers: int) -> list[Connection]:
     with ExitStack() as opened:
         writing = opened.enter_context(connect(path, busy_s=commit_s, writing=True))
         with writing.begin():
-            # Again, now that nobody else can write.
+            # Nobody else writes at this moment, and nobody has changed it meanwhile.
             if schema.version(writing, str(path)) != schema.HEAD:
-                schema.upgrade(writing)
+                raise DatabaseRefused(f"{path} is being changed by another program: end that one first.")
         reading = [
             opened.enter_context(connect(path, busy_s=commit_s, writing=False)) for _ in range(readers)
         ]

@@ -5,21 +5,25 @@ beginning (a lock that is only wanted half-way cannot be waited for), a read see
 first look on. Parameters are hidden in errors, which go to the log: they hold what people say and secrets.
 """
 
+import threading
 from pathlib import Path
 from sqlite3 import Connection as Driver
 from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
 """To this the write-ahead log is cut after a checkpoint; without a limit it stays as large as it ever was."""
+DAMAGES_SHOWN = 20
+"""What is wrong with a damaged database can be a million lines; the first ones tell the kind."""
 
 
-def connect(path: Path, *, busy_s: float, writing: bool) -> Connection:
+def connect(path: Path, *, busy_s: float, writing: bool, enforcing: bool = True) -> Connection:
     """A connection of its own to the database, for one thread at a time. `busy_s`: how long to wait for
-    another program.
+    another program; `enforcing`: whether foreign keys are.
     """
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
@@ -27,7 +31,7 @@ def connect(path: Path, *, busy_s: float, writing: bool) -> Connection:
         hide_parameters=True,
         connect_args={"check_same_thread": False, "timeout": busy_s},
     )
-    pragmas = ["foreign_keys = ON"]
+    pragmas = [f"foreign_keys = {'ON' if enforcing else 'OFF'}"]
     if writing:
         pragmas += [
             "journal_mode = WAL",
@@ -41,12 +45,15 @@ def connect(path: Path, *, busy_s: float, writing: bool) -> Connection:
     return _connected(engine, pragmas, "BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
-def look(path: Path, *, busy_s: float) -> Connection:
-    """A connection that changes nothing, not even what a killed program left in its log, and makes no
-    file.
+def look(path: Path, *, busy_s: float, immutable: bool = False) -> Connection:
+    """A connection that changes nothing, not even what a killed program left in its log.
+
+    `immutable`: nobody has it open and no log lies beside it; then it is read without locks and files of
+    SQLite's own, also where nothing can be written.
     """
+    query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if immutable else {})
     engine = create_engine(
-        URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "ro", "uri": "true"}),
+        URL.create("sqlite", database=f"file:{quote(str(path))}", query=query),
         poolclass=NullPool,
         hide_parameters=True,
         connect_args={"check_same_thread": False, "timeout": busy_s},
@@ -62,16 +69,53 @@ def connect_memory() -> Connection:
     return _connected(engine, ["foreign_keys = ON"], "BEGIN")
 
 
+def driver_of(connection: Connection) -> Any:
+    """The driver's own connection, for what SQLAlchemy has no word for."""
+    return connection.connection.dbapi_connection
+
+
 def in_transaction(connection: Connection) -> bool:
     """False when the database ended the transaction by itself (a full disk, a failed read)."""
-    driver: Any = connection.connection.dbapi_connection
-    return bool(driver.in_transaction)
+    return bool(driver_of(connection).in_transaction)
 
 
 def allow_writing(connection: Connection, allowed: bool) -> None:
     """Whether statements may change the database from now on."""
-    driver: Any = connection.connection.dbapi_connection
-    driver.execute(f"PRAGMA query_only = {'OFF' if allowed else 'ON'}")
+    driver_of(connection).execute(f"PRAGMA query_only = {'OFF' if allowed else 'ON'}")
+
+
+def damages(connection: Connection, *, thorough: bool, within_s: float | None = None) -> list[str] | None:
+    """What SQLite finds wrong in its pages, in its own words; None when it could not look at all of them
+    within so many seconds. `thorough`: also whether indexes hold what their tables do.
+
+    Raises DBAPIError for what is too damaged to be looked through.
+    """
+    check = f"PRAGMA {'integrity_check' if thorough else 'quick_check'}({DAMAGES_SHOWN})"
+    late = threading.Event()
+
+    def interrupt() -> None:
+        late.set()
+        driver_of(connection).interrupt()
+
+    timer = threading.Timer(within_s or 0, interrupt)
+    if within_s is not None:
+        timer.start()
+    try:
+        rows = connection.exec_driver_sql(check).scalars().all()
+    except OperationalError:
+        if not late.is_set():
+            raise
+        return None
+    finally:
+        timer.cancel()
+        if within_s is not None:
+            timer.join()
+    # What was interrupted may report as wrong what it only did not reach.
+    return None if late.is_set() else [words for row in rows for words in row.splitlines() if _tells(words)]
+
+
+def _tells(words: str) -> bool:
+    return words != "ok" and not words.startswith("***")
 
 
 def _connected(engine: Engine, pragmas: list[str], begin: str) -> Connection:
