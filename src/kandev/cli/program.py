@@ -30,6 +30,7 @@ COMMANDS = {
     "repository": "board:repository",
     "workspace": "board:workspace",
     "workflow": "board:workflow",
+    "db": "database:db",
     "doctor": "doctor:doctor",
 }
 
