@@ -23,6 +23,8 @@ from tests.docs.pages import PUBLIC, with_part
 from tests.docs.shapes import object_shapes, payload_shape
 
 SHARED_OPTIONS = frozenset({"--url", "--home", "--timeout", "--json"})
+BY_ITSELF = ("serve", "db", "doctor")
+"""Commands that ask no backend, and explain their own options."""
 FOREIGN = frozenset({"agentctl", "mock-agent"})
 """Programs of their own behind the same name: their options are not click's."""
 EXACT_RESULTS = {
@@ -81,7 +83,11 @@ def _command(path: tuple[str, ...]) -> str:
     context = click.Context(found)
     words = [p.make_metavar(context) for p in found.params if isinstance(p, click.Argument)]
     usage = " ".join(["kandev", *path, *words])
-    own = [o for o in options_of(found) if not SHARED_OPTIONS & set(o.opts) or path[0] in ("serve", "doctor")]
+    own = [
+        o
+        for o in options_of(found)
+        if not SHARED_OPTIONS & set(o.opts) or path[0] in ("serve", "doctor", "db")
+    ]
     rows = [_option(o, context) for o in own]
     table = ["", "| Option | Meaning |", "| --- | --- |", *rows] if rows else []
     about = " ".join((found.help or "").split())
