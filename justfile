@@ -29,6 +29,10 @@ simulate n="10000" *args: _setup
 torture n="20" *args: _setup
     .venv/bin/python -m tests.torture --rounds {{ n }} {{ args }}
 
+# Measure Kandev beside its floors and print one table (`just bench --help`).
+bench *args: _setup
+    .venv/bin/python -m bench {{ args }}
+
 # Write the lock files anew (`just lock --upgrade` moves to newer versions).
 lock *args:
     script/lock {{ args }}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CODE_FOLDERS = ("src", "tests", "tools")
+CODE_FOLDERS = ("src", "tests", "tools", "bench")
 # Folders that no checkout owns; only looked at when git cannot say what is tracked.
 IGNORED = {"__pycache__", "node_modules", "dist", "build"}
 HIDDEN_BUT_OURS = {".ci"}
@@ -30,7 +30,7 @@ def tracked_files(root: Path = ROOT) -> list[Path]:
 
 
 def python_files(root: Path = ROOT) -> list[Path]:
-    """The Python modules of the source, the tests and the tools."""
+    """The Python modules of the source, the tests, the tools and the benchmarks."""
     wanted = tuple(root / folder for folder in CODE_FOLDERS)
     return [
         path

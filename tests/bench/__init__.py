@@ -1,0 +1,1 @@
+"""Tests of the benchmarks: that they work and leave nothing, never how fast anything is."""
