@@ -21,7 +21,8 @@ from kandev.wire import agentctl as wire
 FRAME_MAX_BYTES = 256 * 1024 * 1024
 """An agent's longest line (64 MiB), JSON escapes and all."""
 ACKNOWLEDGE_EVERY_S = 0.05
-"""How often the committed position is looked at while no frame comes: a commit gives no signal of its own."""
+"""How often the committed position is looked at while something waits for it and no frame comes: a commit
+gives no signal of its own."""
 
 
 async def follow(
@@ -29,16 +30,18 @@ async def follow(
 ) -> AsyncIterator[inputs.Frame]:
     """See `ports.execution.Agents.follow`. `open_s` bounds the opening, in seconds."""
     connection = await _open(client, execution, journal, after, open_s)
-    acknowledged = after
+    acknowledged = given = after
     try:
         while True:
             if (position := committed()) > acknowledged:
                 acknowledged = position
                 await connection.send(msgspec.json.encode(wire.Acknowledge(seq=position)), text=True)
-            line = await _next(connection)
+            # A stream that owes no acknowledgement has nothing to wake up for: there are hundreds of them.
+            line = await _next(connection, ACKNOWLEDGE_EVERY_S if acknowledged < given else None)
             if line is None:
                 continue
             frame = _read(line)
+            given = frame.seq
             if frame.journal_id != journal:
                 raise UnknownExecution(f"The journal of {execution!r} is another one now.")
             yield to_input(frame, len(line))
@@ -66,6 +69,8 @@ async def _open(client: Client, execution: str, journal: str, after: int, open_s
             max_queue=1,
             open_timeout=open_s,
             proxy=None,
+            # The other end is on this machine: compressing costs more than all the rest of a frame's way.
+            compression=None,
         )
     except InvalidStatus as error:
         try:
@@ -77,10 +82,10 @@ async def _open(client: Client, execution: str, journal: str, after: int, open_s
         raise Unreachable(f"The stream of {execution!r} could not be opened: {error}") from error
 
 
-async def _next(connection: ClientConnection) -> bytes | None:
+async def _next(connection: ClientConnection, seconds: float | None) -> bytes | None:
     """None: none came in time to look at what is committed."""
     try:
-        async with asyncio.timeout(ACKNOWLEDGE_EVERY_S):
+        async with asyncio.timeout(seconds):
             return await connection.recv(decode=False)
     except TimeoutError:
         return None

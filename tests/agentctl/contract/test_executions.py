@@ -5,8 +5,19 @@ import asyncio
 import pytest
 
 from kandev.core import inputs
+from kandev.execution.following import ACKNOWLEDGE_EVERY_S
 from kandev.ports.execution import LaunchRefused, UnknownExecution
-from tests.agentctl.contract.worlds import SOON, World, following, kinds, prompt, spec, start, turn
+from tests.agentctl.contract.worlds import (
+    SOON,
+    World,
+    eventually,
+    following,
+    kinds,
+    prompt,
+    spec,
+    start,
+    turn,
+)
 
 pytestmark = pytest.mark.proves("CTL-one-suite")
 
@@ -115,6 +126,29 @@ async def test_another_journal_means_that_the_execution_is_gone(world: World) ->
     await start(world)
     with pytest.raises(UnknownExecution):
         await anext(aiter(world.agents.follow("e1", "another", 0, lambda: 0)))
+
+
+async def test_a_stream_that_has_nothing_to_acknowledge_is_not_woken(world: World) -> None:
+    up = await start(world)
+    frames: list[inputs.Frame] = []
+    looks = 0
+
+    def committed() -> int:
+        nonlocal looks
+        looks += 1
+        return frames[-1].seq if frames else 0
+
+    async def follow() -> None:
+        async for frame in world.agents.follow("e1", up.journal, 0, committed):
+            frames.append(frame)
+
+    following = asyncio.create_task(follow())
+    await eventually(lambda: bool(frames))
+    await asyncio.wait({following}, timeout=20 * ACKNOWLEDGE_EVERY_S)  # nothing comes in so long a time
+    following.cancel()
+    await asyncio.wait({following})
+    assert len(frames) == 1
+    assert looks < 5
 
 
 async def test_following_a_deleted_execution_ends(world: World) -> None:
