@@ -67,7 +67,7 @@ def test_a_session_whose_execution_is_unknown_settles_and_its_agent_is_not_runni
     s = running()
     s.s = decide.recovered(s.s)  # the backend was killed, and its sidecar with it
     s(Exited("s.1", why="agentctl does not know the agent's process any more"))(Gone("s.1", None))
-    assert s.wire == "WAITING_FOR_INPUT" and s.closed[0].cause == "process"
+    assert s.wire == "WAITING_FOR_INPUT" and s.closed[0].cause == "lost"
     s.refuses(Cancel("c"), "not_running")
 
 
@@ -77,7 +77,7 @@ def test_a_row_that_claims_a_turn_without_a_process_is_settled() -> None:
     s.s = decide.recovered(replace(s.s, launch=Launch.ABSENT))
     assert s.owes(Teardown)
     s(Gone("s.1", None))
-    assert s.wire == "WAITING_FOR_INPUT" and s.closed[0].cause == "process"
+    assert s.wire == "WAITING_FOR_INPUT" and s.closed[0].cause == "lost"
     s.refuses(Cancel("c"), "not_running")
 
 
@@ -88,7 +88,7 @@ def test_a_cancel_of_a_turn_whose_process_turns_out_to_be_gone_has_ended_nothing
     assert not s.s.cancelling
     s.refuses(Cancel("d"), "not_running")
     s(Gone("s.1", None))
-    assert s.closed[0].cause == "process" and s.s.parked and "cancelled" not in s.s.parked
+    assert s.closed[0].cause == "lost" and s.s.parked and "cancelled" not in s.s.parked
 
 
 @pytest.mark.proves("TURN-no-turn", "CANCEL-error-no-active-turn")

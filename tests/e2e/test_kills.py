@@ -89,7 +89,7 @@ async def test_a_cancel_right_after_everything_was_killed_hears_that_nothing_run
         await kandev.call("agent.cancel", {"session_id": session_id})
     assert (refused.value.code, refused.value.message) == ("CONFLICT", "agent not running")
     async with kandev.watching(session_id) as events:
-        assert (await turns_over(events))["cause"] == "process"
+        assert (await turns_over(events))["cause"] == "lost"
         await events.state("WAITING_FOR_INPUT")
         session = await get(kandev, session_id)
         assert (session["cancellation_pending"], session["queue"]["count"]) == (False, 1)

@@ -19,7 +19,7 @@ from kandev.agentctl.launch import Launch
 from kandev.agentctl.maker import Maker, Process
 from kandev.agentctl.permissions import Permissions
 from kandev.agentctl.record import Record
-from kandev.agentctl.refusals import Refused, invalid
+from kandev.agentctl.refusals import Refused, invalid, launch_failed
 from kandev.agentctl.settings import Settings
 from kandev.agentctl.tasks import Tasks
 from kandev.agentctl.turns import Turns
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 EndAgain = Callable[[list[wire.Process]], Awaitable[list[wire.Process]]]
 """Tries to end survivors; those that are left."""
 
+LOST = "agentctl ended unexpectedly while this agent ran."
 BROKE = "an instance broke"
 MISTAKE = "agentctl made a mistake with this execution; its log has the details."
 
@@ -119,13 +120,7 @@ class Instance:
         )
 
     def launch_failure(self) -> Refused:
-        return Refused(
-            409,
-            "launch_failed",
-            self.error or "The agent did not start.",
-            stderr_tail=self._stderr,
-            exit_code=self._exit_code,
-        )
+        return launch_failed(self.error, self._stderr, self._exit_code)
 
     def _closed(self) -> Refused | None:
         if self.state == "starting":
@@ -143,12 +138,16 @@ class Instance:
         """Start living. `ready` is set when the launch is decided, `ended` when all is over."""
         self._life = asyncio.create_task(self._live(), name=f"instance {self.spec.execution_id}")
 
-    def begin_ended(self, survivors: list[wire.Process], error: str, *, over: bool, again: EndAgain) -> None:
-        """Stand for an execution of an earlier agentctl, so that its journal can be read to the end.
-        `over`: its last frame is there; `again` tries to end the survivors."""
-        self.error, self.state, self._survivors, self._end_again = error, "ended", survivors, again
-        if not over:
-            self._record.put(wire.ProcessExited, stderr_tail=[error], survivors=survivors)
+    def begin_ended(
+        self, survivors: list[wire.Process], over: wire.ProcessExited | None, again: EndAgain
+    ) -> None:
+        """Stand for an execution of an earlier agentctl. `over`: its journal's last frame, if it is there;
+        `again` tries to end the survivors."""
+        self.state, self._survivors, self._end_again = "ended", survivors, again
+        self.error = LOST if over is None else over.error
+        self._exit_code = None if over is None else over.exit_code
+        if over is None:
+            self._record.put(wire.ProcessExited, error=LOST, survivors=survivors)
         self.ready.set()
         self.ended.set()
 
@@ -278,7 +277,11 @@ class Instance:
         self.turns.process_gone()
         self._record.tell_failure()
         self._record.put(
-            wire.ProcessExited, exit_code=self._exit_code, stderr_tail=self._stderr, survivors=self._survivors
+            wire.ProcessExited,
+            exit_code=self._exit_code,
+            error=self.error,
+            stderr_tail=self._stderr,
+            survivors=self._survivors,
         )
         await self._record.flush()
         self.state = "ended" if self.state == "ready" else "failed"

@@ -192,21 +192,20 @@ class Instances:
         async def again(left: list[wire.Process]) -> list[wire.Process]:
             return await end_left(meta.execution_id, str(self._home.path), left, self._settings)
 
-        error = "agentctl ended while this execution was under way."
-        instance.begin_ended(survivors, error, over=over, again=again)
+        instance.begin_ended(survivors, over, again)
         self._all[meta.execution_id] = instance
 
 
-def _read_ends(journal: Journal) -> tuple[set[str], bool]:
-    """The dispatches whose prompts were journalled, and whether the last frame is there."""
+def _read_ends(journal: Journal) -> tuple[set[str], wire.ProcessExited | None]:
+    """The dispatches whose prompts were journalled, and the last frame if it is there."""
     taken: set[str] = set()
-    over = False
+    over: wire.ProcessExited | None = None
     seq = journal.acknowledged_seq + 1
     while lines := journal.read_from(seq):
         for number, line in lines:
             frame = msgspec.json.decode(line, type=wire.AnyFrame)
             if isinstance(frame, wire.PromptTaken):
                 taken.add(frame.dispatch_id)
-            over = isinstance(frame, wire.ProcessExited)
+            over = frame if isinstance(frame, wire.ProcessExited) else None
             seq = number + 1
     return taken, over

@@ -26,5 +26,10 @@ def unknown_instance(instance_id: str) -> Refused:
     return Refused(404, "unknown_instance", f"There is no instance {instance_id!r} here.")
 
 
+def launch_failed(why: str | None, stderr_tail: list[str], exit_code: int | None) -> Refused:
+    sentence = why or "The agent did not start."
+    return Refused(409, "launch_failed", sentence, stderr_tail=stderr_tail, exit_code=exit_code)
+
+
 def invalid(message: str, status: int = 422) -> Refused:
     return Refused(status, "invalid", message)

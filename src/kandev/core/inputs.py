@@ -183,11 +183,12 @@ class LaunchFailed(ExecutionReport):
 
 @dataclass(frozen=True)
 class Exited(ExecutionReport):
-    """The process ended by itself, or agentctl does not know it (any more)."""
+    """The process ended by itself, agentctl does not know it (any more), or we want it ended (`ours`)."""
 
     exit_code: int | None = None
     stderr: tuple[str, ...] = ()
     why: str = "the agent's process ended"
+    ours: bool = False
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ from kandev.core.steps import (
 RETRIES: Final = 3
 """Of an entry that was refused, with back-off; then its queue is parked."""
 
+FATE_UNKNOWN: Final = "Nobody can tell whether the agent got the message; it is not sent again by itself."
+
 # -- about the turn -----------------------------------------------------------------------------
 
 
@@ -223,17 +225,18 @@ def exited(s: Session, given: Exited) -> Step:
     """The process is over. Its children, and the fate of a prompt on its way, are settled by the teardown."""
     if s.launch is Launch.STARTING:
         return launch_failed(s, LaunchFailed(given.execution, given.why, given.stderr))
-    why = given.why if given.exit_code is None else f"{given.why} (exit code {given.exit_code})"
+    seen = given.exit_code is not None
+    why = f"{given.why} (exit code {given.exit_code})" if seen else given.why
     line: tuple[Note, ...] = ()
     told: tuple[Note, ...] = ()
-    if s.turn is not None and s.turn.ending == "user" and given.exit_code is None:
+    if s.turn is not None and s.turn.ending == "user" and not seen:
         # Nobody saw it end: it was gone before the cancel, which has ended nothing.
         told = replies(s.turn.asks, "not_running", NOT_RUNNING)
         s = replace(s, turn=replace(s.turn, ending=None, ended_by=None, asks=()))
     if s.turn is not None:
         metadata = {"exit_code": given.exit_code, "stderr_tail": list(given.stderr)}
-        words = f"{why[0].upper()}{why[1:]}.{_last_words(given.stderr)}"
-        line = (Line("error", words, metadata, s.turn.ref),)
+        words = f"{why[0].upper()}{why[1:]}" if seen or given.ours else f"The turn was lost: {why}"
+        line = (Line("error", f"{words}.{_last_words(given.stderr)}", metadata, s.turn.ref),)
     return replace(s, launch=Launch.CLOSING, closing=why), (*told, *line)
 
 
@@ -265,24 +268,24 @@ def gone(s: Session, given: Gone) -> Step:
     if given.survivors:
         text = f"Processes that could not be ended: {', '.join(given.survivors)}."
         named = (Line("error", text, {"survivors": list(given.survivors)}),)
-    s, notes = _without_process(replace(s, launch=Launch.ABSENT), given.taken, fault)
+    cause = "lost" if given.exit_code is None else "process"  # lost: nobody saw how it ended
+    s, notes = _without_process(replace(s, launch=Launch.ABSENT), given.taken, cause, fault)
     return replace(s, closing=None, force=False, looked=False, journal=None), (over, *named, *notes)
 
 
-def _without_process(s: Session, was_taken: bool | None, why: str | None) -> Step:
+def _without_process(s: Session, was_taken: bool | None, cause: str, why: str | None) -> Step:
     turn = s.turn
     if turn is None:
         return s, ()
     told: tuple[Note, ...] = ()
-    cause = "process"
     if turn.taken or was_taken:
         s, told = taken(s, Taken(turn.ref))
     elif was_taken is None:
         fates = (Fate(e.id, "unknown", turn.ref) for e in turn.entries)
-        lost = "Nobody can tell whether the agent got the message; it is not sent again by itself."
-        told = (*replies((a for e in turn.entries for a in e.asks), "unknown", lost), *fates)
+        told = (*replies((a for e in turn.entries for a in e.asks), "unknown", FATE_UNKNOWN), *fates)
         cause = "lost"
     else:
+        cause = "process"
         told = (Returned(tuple(e.id for e in turn.entries)),)
         s = give_back(s)
     s, notes = _over(s, "process_ended", cause, None if turn.ending == "user" else why)
@@ -307,7 +310,7 @@ def expired(s: Session, given: Expired) -> Step:
         case Timer("start"):
             return launch_failed(s, LaunchFailed(s.execution, "it gave no answer in time"))
         case Timer("close"):
-            s, notes = _without_process(s, None, NOT_PROVEN_GONE)
+            s, notes = _without_process(s, None, "lost", NOT_PROVEN_GONE)
             line = Line(
                 "error", "The agent's process could not be proven gone: nothing is started beside it."
             )
@@ -371,9 +374,8 @@ def _remark(turn: Turn, stop_reason: str, cause: str, error: str | None) -> tupl
     """What a person should know about an end that is not an ordinary one."""
     if cause == "agent" and error is not None:
         return (Line("error", f"The turn failed: {error}", {"stop_reason": stop_reason}, turn.ref),)
-    if cause == "lost":
-        text = "The turn was lost with its process: nobody can tell whether the agent got the message."
-        return (Line("error", text, {}, turn.ref),)
+    if cause == "lost" and not turn.taken:
+        return (Line("error", FATE_UNKNOWN, {}, turn.ref),)
     if stop_reason == "cancelled":
         return (Line("status", "The agent interrupted its own turn.", {}, turn.ref),)
     if cause == "agent" and stop_reason not in ("end_turn", "idle"):

@@ -4,6 +4,7 @@ Not here: how frames travel (`following`), what they mean for a session (`core`)
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kandev.core import inputs, transcript
@@ -72,7 +73,8 @@ def _ended(frame: wire.TurnEnded) -> inputs.Ended:
 
 
 def _exited(frame: wire.ProcessExited) -> inputs.Exited:
-    return inputs.Exited(frame.execution_id, frame.exit_code, tuple(frame.stderr_tail))
+    exited = inputs.Exited(frame.execution_id, frame.exit_code, tuple(frame.stderr_tail))
+    return exited if frame.error is None else replace(exited, why=frame.error.rstrip("."))
 
 
 _CONTENT: dict[type[wire.Frame], Callable[[Any], transcript.Content]] = {

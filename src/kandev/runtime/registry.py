@@ -140,7 +140,7 @@ class Sessions:
             and not (idle_only and (actor.record.value.turn or batch(actor.record.value)))
         ]
         for _, actor in ending:
-            await actor.tell(Exited(actor.record.value.execution, why="Kandev was stopped"))
+            await actor.tell(Exited(actor.record.value.execution, why="Kandev was stopped", ours=True))
         await asyncio.gather(*(self.gone(session_id, deadline) for session_id, _ in ending))
 
     async def _without_process(self, session_id: str) -> bool:

@@ -347,9 +347,11 @@ class TurnEnded(Frame, tag="turn_ended"):
 
 
 class ProcessExited(Frame, tag="process_exited"):
-    """The agent's process is over; always the last frame of a journal."""
+    """The agent's process is over; always the last frame of a journal. `error` says why agentctl ended it, or
+    that nobody saw its end; None: it ended by itself, or was asked to."""
 
     exit_code: int | None = None
+    error: str | None = None
     stderr_tail: list[str] = []
     survivors: list[Process] = []
 
