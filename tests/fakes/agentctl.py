@@ -61,14 +61,15 @@ class SimAgentctl:
 
     def die(self, *, journals_survive: bool = True) -> None:
         """agentctl is killed and replaced: all agents are ended; its journals are adopted, or lost with
-        the machine."""
-        for one in self.executions.values():
-            one.finish()
-            if not journals_survive:
-                one.dropped = True
-                one.wake()
-        if not journals_survive:
-            self.executions.clear()
+        the machine. A launch that was under way begins anew when it is asked for again."""
+        for execution, one in list(self.executions.items()):
+            cut_off = one.state == "starting"
+            one.dropped = one.dropped or cut_off or not journals_survive
+            one.lose()
+            one.wake()
+            if one.dropped:
+                del self.executions[execution]
+                del self._launches[execution]
 
     async def close(self) -> None:
         """End everything, so that no task is left."""
@@ -118,6 +119,8 @@ class SimAgentctl:
         self.configure(one)
         self.executions[spec.execution] = one
         await within(one.over, self.launch_s)
+        if one.dropped:
+            raise Unreachable("agentctl ended during this launch.")
         if self.refuse_launch is not None:
             one.finish()
         if one.state != "starting":

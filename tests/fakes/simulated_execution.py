@@ -13,7 +13,7 @@ from kandev.agentctl.attribution import Attribution, Identity
 from kandev.agentctl.settings import Settings
 from kandev.core import inputs, transcript
 from kandev.core.session import Answer, TurnRef
-from kandev.ports.execution import Down, LaunchSpec, Prompted
+from kandev.ports.execution import Down, LaunchSpec, Prompted, Unreachable
 from kandev.wire import agentctl as wire
 from tests.fakes.scripted_agent import ScriptedAgent
 
@@ -50,7 +50,15 @@ class SimDispatch:
     answer: asyncio.Future[Prompted]
 
     def state(self) -> bool | None:
-        return self.answer.result().taken if self.answer.done() else None
+        if not self.answer.done() or self.answer.exception() is not None:
+            return None
+        return self.answer.result().taken
+
+    def lose(self) -> None:
+        """Nobody can tell any more."""
+        if not self.answer.done():
+            self.answer.set_exception(Unreachable("agentctl ended while this prompt was written."))
+            self.answer.exception()  # looked at: who asked may be gone
 
 
 class Work:
@@ -162,6 +170,8 @@ class SimExecution:
 
     async def _write(self, turn: SimTurn, dispatch: SimDispatch, content: str) -> None:
         await asyncio.sleep(max(self.accept_s, self._settle_until - _now(), 0))
+        if dispatch.answer.done():
+            return
         if self.turn is not turn:
             dispatch.answer.set_result(Prompted(taken=False, reason="ended"))
             return
@@ -310,6 +320,13 @@ class SimExecution:
             return "something goes on, or still runs"
         await self.end()
         return None
+
+    def lose(self) -> None:
+        """agentctl dies: nobody knows what became of a prompt that was being written, nor how the agent
+        ended."""
+        for dispatch in self._known.values():
+            dispatch.lose()
+        self.finish()
 
     def finish(self) -> None:
         """The process is gone: the last frame closes what was open."""

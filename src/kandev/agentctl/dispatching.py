@@ -198,6 +198,11 @@ class Dispatching:
         )
         return wire.DispatchState(accepted=False)
 
+    @property
+    def untouched(self) -> bool:
+        """No prompt, question or cancel about one has come yet."""
+        return self.mark == 0 and not self._known
+
     def void(self, generation: int) -> None:
         """A cancel came first: a prompt of this generation will not be taken."""
         self.mark = max(self.mark, generation)

@@ -48,6 +48,7 @@ class Instance:
         self.ready = asyncio.Event()
         self.ended = asyncio.Event()
         self.streams: list[asyncio.Event] = []
+        self.inherited = False  # it stands for an execution of an earlier agentctl
         self._ids = {"ids": {name: getattr(spec, name) for name in ("execution_id", "session_id", "task_id")}}
         self._settings, self._maker = settings, maker
         self._tasks = Tasks()
@@ -143,7 +144,7 @@ class Instance:
     ) -> None:
         """Stand for an execution of an earlier agentctl. `over`: its journal's last frame, if it is there;
         `again` tries to end the survivors."""
-        self.state, self._survivors, self._end_again = "ended", survivors, again
+        self.state, self._survivors, self._end_again, self.inherited = "ended", survivors, again, True
         self.error = LOST if over is None else over.error
         self._exit_code = None if over is None else over.exit_code
         if over is None:

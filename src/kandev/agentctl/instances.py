@@ -75,7 +75,12 @@ class Instances:
         the caller goes away. Raises Refused: 409 tombstone, 409 launch_failed (everything is torn down),
         422; Unsettled while agentctl ends."""
         self._fences.check_buried(spec.execution_id)
-        if (instance := self._all.get(spec.execution_id)) is None:
+        instance = self._all.get(spec.execution_id)
+        if instance is not None and _was_cut_off(instance):
+            _nothing_beside(instance.stopped().survivors)
+            instance.journal.drop()
+            instance = None
+        if instance is None:
             instance = self._begin(spec)
         await instance.ready.wait()
         if instance.state == "failed":
@@ -194,6 +199,19 @@ class Instances:
 
         instance.begin_ended(survivors, over, again)
         self._all[meta.execution_id] = instance
+
+
+def _was_cut_off(instance: Instance) -> bool:
+    """agentctl died during its launch, or before anybody made use of it; whoever asks for it again has never
+    heard that it was ready."""
+    return instance.inherited and instance.dispatching.untouched
+
+
+def _nothing_beside(survivors: list[wire.Process]) -> None:
+    """Raises Refused: nothing is begun beside what could not be ended."""
+    if survivors:
+        named = ", ".join(f"{left.pid} {left.command}" for left in survivors)
+        raise Refused(409, "launch_failed", f"Processes of an earlier launch could not be ended: {named}.")
 
 
 def _read_ends(journal: Journal) -> tuple[set[str], wire.ProcessExited | None]:

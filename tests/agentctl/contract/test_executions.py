@@ -6,7 +6,7 @@ import pytest
 
 from kandev.core import inputs
 from kandev.execution.following import ACKNOWLEDGE_EVERY_S
-from kandev.ports.execution import LaunchRefused, UnknownExecution
+from kandev.ports.execution import LaunchRefused, UnknownExecution, Unreachable
 from tests.agentctl.contract.worlds import (
     SOON,
     World,
@@ -176,6 +176,42 @@ async def test_a_killed_agentctl_leaves_journals_and_true_answers(world: World) 
     assert await world.agents.dispatched(turn(2), "d2", SOON) is False
     assert (await start(world)).journal == up.journal
     assert (await world.agents.end("e1", force=False, deadline=SOON)).survivors == ()
+
+
+@pytest.mark.proves("SURVIVE-unknown-entry")
+async def test_nobody_can_tell_what_became_of_a_prompt_that_was_written_when_agentctl_was_killed(
+    world: World,
+) -> None:
+    up = await start(world)
+    await world.freeze("e1")
+    writing = asyncio.create_task(prompt(world, 1, "say " + "x" * 1_000_000))
+    await world.until_writing("e1")
+    assert await world.agents.dispatched(turn(1), "d1", SOON) is None
+    await world.kill_agentctl()
+    with pytest.raises(Unreachable):
+        await writing
+    for _ in range(2):
+        assert await world.agents.dispatched(turn(1), "d1", SOON) is None
+        with pytest.raises(Unreachable):
+            await world.agents.prompt(turn(1), "d1", "say again", SOON)
+    async with following(world, up) as follower:
+        assert (await follower.until_exited()).exit_code is None
+    assert "Taken" not in kinds(follower.frames)
+
+
+@pytest.mark.proves("SURVIVE-agentctl-kill")
+async def test_a_launch_that_was_cut_off_by_the_death_of_agentctl_begins_anew(world: World) -> None:
+    starting = asyncio.create_task(start(world, command=world.slow_command()))
+    while not await world.agents.known(SOON):
+        await asyncio.sleep(0.01)
+    await world.kill_agentctl()
+    with pytest.raises(Unreachable):
+        await starting
+    world.launch_at_once()
+    up = await start(world)
+    assert await prompt(world, 1, "say hello")
+    async with following(world, up) as follower:
+        await follower.until_said("hello")
 
 
 async def test_a_backend_that_lets_go_ends_idle_agents_and_leaves_turns(world: World) -> None:

@@ -5,6 +5,7 @@ Not here: the contract.
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Protocol
 
+from kandev.agentctl.looking import find_marked
 from kandev.agentctl.settings import Settings
 from kandev.core import inputs, transcript
 from kandev.core.session import TurnRef
@@ -49,6 +51,15 @@ class World(Protocol):
     async def kill_agentctl(self) -> None:
         """kill -9; the next call finds another one."""
 
+    async def freeze(self, execution: str) -> None:
+        """Its agent reads nothing any more: a long prompt is never written whole."""
+
+    async def until_writing(self, execution: str) -> None:
+        """A prompt may have reached the agent."""
+
+    def launch_at_once(self) -> None:
+        """Launches are not slow any more."""
+
     def command(self) -> tuple[str, ...]: ...
 
     def slow_command(self) -> tuple[str, ...]:
@@ -73,6 +84,15 @@ class Simulated:
 
     async def kill_agentctl(self) -> None:
         self.world.die()
+
+    async def freeze(self, execution: str) -> None:
+        self.world.executions[execution].accept_s = 60
+
+    async def until_writing(self, execution: str) -> None:
+        await eventually(lambda: bool(self.world.executions[execution]._known))
+
+    def launch_at_once(self) -> None:
+        self.world.launch_s = 0
 
     def command(self) -> tuple[str, ...]:
         return ("mock-agent",)
@@ -108,6 +128,17 @@ class Real:
         assert info is not None
         os.kill(info.pid, 9)
         await eventually(lambda: not self.sidecar.lives(info))
+
+    async def freeze(self, execution: str) -> None:
+        for process in find_marked(execution, str(self.home)):
+            os.kill(process.pid, signal.SIGSTOP)
+
+    async def until_writing(self, execution: str) -> None:
+        claims = self.home / "agentctl" / "journals" / execution / "claims"
+        await eventually(lambda: claims.exists() and claims.read_text().endswith("\n"))
+
+    def launch_at_once(self) -> None:
+        return
 
     def command(self) -> tuple[str, ...]:
         return (sys.executable, "-m", "kandev.agentctl.mock_agent")

@@ -76,7 +76,7 @@ async def _lived(real: Real, execution: str, fate: str) -> None:
     first = turn(1, execution)
     assert (await real.agents.prompt(first, f"{execution}:1", "go", LATEST_S)).taken
     if fate in ("waits", "deaf"):
-        assert await real.agents.cancel(first, LATEST_S) is (fate == "waits")
+        await real.agents.cancel(first, LATEST_S)
         return
     async with following(real, up, execution) as follower:
         await follower.until_ended(1)
