@@ -81,6 +81,7 @@ TURN-intent-decides: Our recorded intent decides that a turn was cancelled, not 
 TURN-latched: A cancel that comes too early is latched until the agent can take it.
 TURN-repeated: A cancel is repeated while no end comes, and never after the turn's end.
 TURN-escalated-process-replaced: After an escalation the process never gets another prompt; a new one continues.
+TURN-deadline-per-profile: A profile's own deadline for a cancel holds in both programs; its rest is shown by session.explain.
 TURN-pending-visible: cancellation_pending and a growing cancellation_revision are on every session payload.
 TURN-chat-line: After a cancel the chat holds a status line of author system with "cancelled" and who did it.
 TURN-parked: After a person's cancel waiting entries are parked, visible with auto_run:false and parked_reason.
@@ -168,6 +169,8 @@ CTL-process-exited: The end of a process is reported with exit code and the tail
 CTL-orphan: agentctl without a backend ends idle agents and then itself; a running turn goes on.
 SURVIVE-backend-kill: After kill -9 of the backend the next one adopts its agents; nothing is lost or doubled.
 SURVIVE-flood: Output faster than the disk leaves memory bounded.
+SURVIVE-agentctl-kill: After kill -9 of agentctl its agents are ended before anything resumes; turns end as lost.
+SURVIVE-unknown-entry: An entry claimed without an answer is unknown, and never sent again by itself.
 SURVIVE-escapees: Children that left their group and parent are found and ended.
 SURVIVE-sleep: Idle executions sleep, their conversation is kept, and the next message wakes them.
 OBSERVE-traces: OpenTelemetry traces are sent when an endpoint is configured.

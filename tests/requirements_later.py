@@ -11,8 +11,6 @@ from __future__ import annotations
 
 LATER: dict[tuple[int, str], str] = {
     (3, "survival"): """
-SURVIVE-agentctl-kill: After kill -9 of agentctl its agents are ended before anything resumes; turns end as lost.
-SURVIVE-unknown-entry: An entry claimed without an answer is unknown, and never sent again by itself.
 SURVIVE-full-disk: A full disk gives a clear state and recovers.
 """,
     (4, "contract §2"): """

@@ -117,8 +117,11 @@ def environment_of(pid: int) -> dict[str, str]:
 
 
 def command_of(pid: int) -> str:
-    """Its command on one line."""
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    """Its command on one line; nothing when it has ended."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:
+        return ""
     return " ".join(words.decode(errors="replace").split())
 
 
