@@ -19,7 +19,10 @@ from kandev.wire.gateway_board import ProfileCreate
 from tests.docs.pages import ROOT, public, words_in_code
 
 SOURCE = ROOT / "src" / "kandev"
-EMITTERS = ("runtime/announcements.py", "runtime/booking.py", "runtime/scribe.py", "gateway/outbox.py")
+EMITTERS = (
+    *(f"runtime/{name}.py" for name in ("announcements", "booking", "lines", "pictures", "scribe")),
+    "gateway/outbox.py",
+)
 NAME = re.compile(r'"((?:session|workspace|task|workflow|repository|message|agent)\.[a-z_.]+)"')
 
 
