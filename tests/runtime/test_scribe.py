@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,27 @@ async def on_file(tmp_path: Path) -> AsyncIterator[Session]:
     await store.write(board)
     yield Session(store, listener)
     await store.close()
+
+
+async def test_what_was_committed_is_there_after_a_kill_between_any_two_commits(
+    on_file: Session, tmp_path: Path
+) -> None:
+    said = ""
+    for moment in range(12):
+        piece = f"{moment} é🦊 " * (1 + 97 * moment % 400)
+        await on_file.commit(say(piece))
+        said += piece
+        killed = tmp_path / f"at-{moment}"
+        killed.mkdir()
+        for name in ("kandev.db", "kandev.db-wal"):  # all that is on the disk, as it is at this moment
+            shutil.copy(tmp_path / name, killed / name)
+        store = await open_store(str(killed / "kandev.db"), publisher=Listener(), commit_s=60)
+        session = Session(store, Listener())
+        session.open = on_file.open
+        assert await session.texts() == [said]
+        await session.commit(say("and on"))
+        assert await session.texts() == [said + "and on"], "the message goes on where it was"
+        await store.close()
 
 
 async def test_a_message_costs_twice_as_much_when_it_grows_twice_as_long(
