@@ -230,7 +230,7 @@ class Instance:
         return True
 
     async def _announce(self) -> None:
-        started = self._started
+        started, self.turns.unproven = self._started, not self._started.proven
         self._record.put(wire.SessionStarted, resume_token=started.resume_token, memory=started.memory)
         for warning in started.warnings:
             self._record.put(wire.Notice, text=warning)

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from kandev.agentctl.adapters.base import PermissionAsk, TurnEnd
-from kandev.agentctl.attribution import Attribution, Identity
+from kandev.agentctl.attribution import OPENING, Attribution, Identity
 from kandev.agentctl.permissions import By, Permissions
 from kandev.agentctl.record import Record
 from kandev.agentctl.settings import Settings
@@ -23,6 +23,11 @@ Look = Callable[[], list[wire.Process]]
 END_SHARE = 4
 """While a turn is cancelled its journal may be longer by this share: the end lies behind what the agent said,
 and a reader that waits for room would take it for deaf."""
+
+WITHOUT_A_WORD = (
+    "The agent ended its first turn since it took up the earlier conversation without a word: it may not "
+    "know that conversation any more. Ask what it remembers, or start a new session."
+)
 
 
 @dataclass(eq=False)
@@ -41,6 +46,7 @@ class Turn:
     operation: asyncio.Task[wire.CancelAnswer] | None = None
     before: frozenset[tuple[int, int]] = frozenset()
     said_at: float = 0.0
+    worked: bool = False
     noted: bool = False
 
     @property
@@ -65,6 +71,8 @@ class Turns:
         on_closed: Callable[[], None],
     ) -> None:
         self.current: Turn | None = None
+        self.unproven = False
+        """The agent says that it took up an earlier conversation; its first turn will show it."""
         self._record = record
         self._permissions = permissions
         self._tasks = tasks
@@ -139,14 +147,14 @@ class Turns:
             identity = await self._begin_own()
             self._attribution.of_output(frame_type, members, _now())
         await self._record.write(frame_type, identity, **members)
-        self._heard(identity)
+        self._heard(identity, worked=issubclass(frame_type, OPENING))
 
     async def permission(self, ask: PermissionAsk) -> None:
         identity = self._attribution.of_permission(ask.tool_call_id, _now())
         if identity is None:
             identity = await self._begin_own()
         await self._permissions.ask(ask, identity, lambda: self._refused_by(identity))
-        self._heard(identity)
+        self._heard(identity, worked=True)
 
     async def turn_ended(self, end: TurnEnd) -> None:
         turn = self.current
@@ -155,14 +163,18 @@ class Turns:
             return
         if not turn.noted:
             await self.taken(turn)
+        if self.unproven and not (turn.worked or turn.cancelling or end.error):
+            await self._record.write(wire.Notice, turn.identity, text=WITHOUT_A_WORD)
+        self.unproven = False
         await self._close(turn, end)
 
     async def closed(self) -> None:
         self._on_closed()
 
-    def _heard(self, identity: Identity) -> None:
+    def _heard(self, identity: Identity, *, worked: bool) -> None:
         if self.current is not None and self.current.identity == identity:
             self.current.said_at = _now()
+            self.current.worked = self.current.worked or worked
 
     def _refused_by(self, identity: Identity) -> By | None:
         turn = self.current

@@ -41,6 +41,7 @@ async def test_a_loaded_conversation_has_memory_and_its_history_is_not_shown_aga
         replay(stage)
     started = await starting
     assert (started.resume_token, started.memory, started.warnings) == ("old", True, ())
+    assert started.proven
     assert [kind for kind, _ in stage.sink.said] == ["Commands"]
     stage.agent.update("old", kind_="agent_message_chunk", content={"type": "text", "text": "new words"})
     await stage.sink.until("MessageChunk")
@@ -48,13 +49,19 @@ async def test_a_loaded_conversation_has_memory_and_its_history_is_not_shown_aga
 
 
 @pytest.mark.proves("ACP-load")
-async def test_a_load_that_brings_no_history_has_no_memory(stages: MakeStage) -> None:
+@pytest.mark.field("D47")
+async def test_a_load_that_brings_no_history_has_failed_and_a_new_conversation_begins(
+    stages: MakeStage,
+) -> None:
     stage = stages()
     starting = await begin(stage, LOAD)
     stage.agent.answer(await stage.agent.expect("session/load"), None)
+    stage.agent.answer(await stage.agent.expect("session/new"), {"sessionId": "s1"})
     started = await starting
-    assert started.memory is False
+    assert (started.resume_token, started.memory) == ("s1", False)
     assert started.warnings == ("The agent loaded the conversation, but it is empty.",)
+    await stage.prompt()
+    assert stage.agent.received[-1]["params"]["sessionId"] == "s1"
 
 
 @pytest.mark.proves("ACP-load")
@@ -63,7 +70,7 @@ async def test_resume_is_preferred_and_needs_no_history(stages: MakeStage) -> No
     starting = await begin(stage, INITIALIZED)
     stage.agent.answer(await stage.agent.expect("session/resume"), {})
     started = await starting
-    assert (started.resume_token, started.memory) == ("old", True)
+    assert (started.resume_token, started.memory, started.proven) == ("old", True, False)
 
 
 async def test_a_resume_that_fails_is_followed_by_load_then_by_a_new_conversation(stages: MakeStage) -> None:

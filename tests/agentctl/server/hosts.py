@@ -74,6 +74,7 @@ class PlayedAgent:
         self.write_failure: str | None = None
         self.heeds_cancel = True
         self.resumable = True
+        self.proven = True
         self.may_hear_cancel = asyncio.Event()
         self.may_hear_cancel.set()
         self.cancelling = 0
@@ -131,7 +132,8 @@ class PlayedAgent:
         await self.may_start.wait()
         if self.start_failure is not None:
             raise StartFailed(self.start_failure)
-        return Started(spec.resume_token or "conversation", None, self.resumable, "Played", "1")
+        token, proven = spec.resume_token or "conversation", self.proven
+        return Started(token, None, self.resumable, "Played", "1", proven=proven)
 
     async def prompt(self, content: str | list[dict[str, Any]]) -> None:
         await self.may_write.wait()
@@ -171,6 +173,7 @@ class Stage:
         self.agents: dict[str, PlayedAgent] = {}
         self.delay_starts = False
         self.resumable = True
+        self.proven = True
         self.start_failure: str | None = None
 
     async def spawn(self, spec: wire.CreateInstance, settings: Settings) -> Process:
@@ -178,6 +181,7 @@ class Stage:
             raise StartFailed("There is no program 'missing'.")
         agent = self.agents[spec.execution_id] = PlayedAgent(spec)
         agent.start_failure, agent.resumable = self.start_failure, self.resumable
+        agent.proven = self.proven
         if self.delay_starts:
             agent.may_start.clear()
         return agent

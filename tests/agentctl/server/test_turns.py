@@ -234,6 +234,26 @@ async def test_a_permission_outside_a_turn_opens_one_that_waits_for_it(host: Hos
     assert (ended.prompt_generation, ended.own_turn_id, ended.stop_reason) == (0, own, "idle")
 
 
+@pytest.mark.field("D47")
+@pytest.mark.parametrize(
+    ("proven", "says", "doubted"), [(False, "", True), (False, "yes", False), (True, "", False)]
+)
+async def test_a_conversation_that_was_taken_up_and_does_nothing_is_doubted_once(
+    host: Host, proven: bool, says: str, doubted: bool
+) -> None:
+    host.stage.proven = proven
+    await host.create(resume_token="old")
+    agent = host.agent()
+    for generation in (1, 2):
+        await host.prompt(generation)
+        await agent.sink.event(wire.Usage, usage={"input": 1})
+        if says:
+            await agent.says(says)
+        await agent.ends()
+    notices = [frame for frame in await host.frames() if isinstance(frame, wire.Notice)]
+    assert [(n.prompt_generation, "may not know" in n.text) for n in notices] == [(1, True)] * doubted
+
+
 async def test_reports_that_are_no_work_never_open_a_turn(host: Host) -> None:
     await host.create()
     sink = host.agent().sink

@@ -39,8 +39,9 @@ class Spec:
 
 @dataclass(frozen=True)
 class Started:
-    """The conversation stands. `memory` False: the old one was asked for and could not be had. `resumable`: a
-    new process can take it up again."""
+    """The conversation stands. `memory` False: the old one was asked for and could not be had. `proven`
+    False: the agent says that it has the old one, and has shown nothing of it. `resumable`: a new process can
+    take it up again."""
 
     resume_token: str | None
     memory: bool | None = None
@@ -48,6 +49,7 @@ class Started:
     agent_name: str | None = None
     agent_version: str | None = None
     warnings: tuple[str, ...] = ()
+    proven: bool = True
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class AcpAdapter:
         self._peer = Peer(process, self, line_max=settings.line_max_bytes)
         self._serving = Serving(process, settings)
         self._session_id: str | None = None
-        self._replay = Replay(settings.cancel_settle_s, self._opened)
+        self._replay = Replay(settings.cancel_settle_s, settings.late_output_s, self._opened)
         self._updates = Updates()
         self._calls = ToolCalls()
         self._permissions = Permissions()

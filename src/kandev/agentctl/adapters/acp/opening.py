@@ -39,8 +39,9 @@ class Replay(Protocol):
     def opened(self, answer: Any, session_id: str | None) -> None:
         """Called in wire order: the conversation stands (`session_id` given) or could not be had."""
 
-    async def end_replay(self) -> int:
-        """Wait until no more history comes; how much came."""
+    async def end_replay(self, *, expected: bool) -> int:
+        """Wait until no more history comes (longer for the first piece when it is `expected`); how much
+        came."""
 
 
 @dataclass
@@ -54,6 +55,7 @@ class Opening:
     _capabilities: Document = field(default_factory=dict)
     _methods: list[Document] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
+    _proven: bool = False
 
     async def run(self, spec: Spec) -> Started:
         """Raises StartFailed."""
@@ -73,6 +75,7 @@ class Opening:
         return Started(
             resume_token=session_id,
             memory=memory,
+            proven=self._proven or not memory,
             resumable=bool(self._ways_back()),
             agent_name=word(hello.get("title")) or word(hello.get("name")),
             agent_version=word(hello.get("version")),
@@ -101,11 +104,11 @@ class Opening:
             answer = await self._take_up(method, spec.resume_token, params)
             if answer is None:
                 continue
-            replayed = await self.replay.end_replay()
-            memory = replayed > 0 or method == "session/resume"
-            if not memory:
-                self._warnings.append("The agent loaded the conversation, but it is empty.")
-            return spec.resume_token, memory, answer
+            self._proven = await self.replay.end_replay(expected=method == "session/load") > 0
+            if self._proven or method == "session/resume":
+                return spec.resume_token, True, answer
+            # Agents load what they do not know without a word, and then do nothing in it.
+            self._warnings.append("The agent loaded the conversation, but it is empty.")
         if not self._ways_back():
             self._warnings.append("The agent cannot take up an earlier conversation; this is a new one.")
         return await self._new(params, False)
@@ -124,7 +127,7 @@ class Opening:
             self._warnings.append(
                 f"The agent could not take up the earlier conversation ({method}): {said(error)}"
             )
-            await self.replay.end_replay()
+            await self.replay.end_replay(expected=False)
             return None
         return part(answer)
 
