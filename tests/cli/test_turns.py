@@ -170,7 +170,7 @@ def test_a_stop_of_what_does_not_run_says_so(
         "session.get": lambda p: over if p["session_id"] == SESSION else nothing(p),
     }
     people, programs = kandev(*words), kandev(*words, "--json")
-    over["execution"] = {"id": "x", "status": "gone"}
+    over["execution"] = {"id": "x", "status": "ending"}
     ending = kandev(*words)
 
     assert (people.code, people.err) == (1, "kandev: Nothing of it runs: there is nothing to stop.\n")

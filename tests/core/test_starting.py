@@ -308,7 +308,7 @@ def test_every_execution_status_follows_from_the_value() -> None:
     names = [views.execution_status(s.s) for s in (Story(), starting(), waiting(), running())]
     assert names == [None, "starting", "ready", "busy"]
     assert views.execution_status(running()(Exited("s.1")).s) == "replacing"
-    assert views.execution_status(running()(Stop("x")).s) == "gone"
+    assert views.execution_status(running()(Stop("x")).s) == "ending", "not gone yet"
 
 
 def test_a_failed_cancel_of_nobody_and_a_refusal_of_nothing_are_history() -> None:

@@ -31,7 +31,8 @@ def starts_over(s: Session) -> bool:
 
 
 def execution_status(s: Session) -> str | None:
-    """`starting`, `ready`, `busy`, `replacing`; None without an execution."""
+    """`starting`, `ready`, `busy`, `replacing`, `ending`; None without an execution. It is gone only when
+    that was seen."""
     match s.launch:
         case Launch.ABSENT:
             return None
@@ -42,7 +43,7 @@ def execution_status(s: Session) -> str | None:
         case Launch.DOZING:
             return "replacing" if starts_over(s) else "ready"
         case _:
-            return "replacing" if s.outcome is Outcome.OPEN else "gone"
+            return "replacing" if s.outcome is Outcome.OPEN else "ending"
 
 
 def waiting_for(s: Session) -> str | None:
