@@ -49,6 +49,9 @@ class AgentLog:
     pid: int
     prompts: list[PromptLog] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
+    opened: str | None = None
+    """The conversation that it began or took up, by the agent's id."""
+    loaded: bool = False
     began_at: int = 0
     last_at: int = 0
     faults: list[str] = field(default_factory=list)
@@ -75,6 +78,7 @@ class _Reader:
         self._count = 0
         self._prompt_id: object = None
         self._load_id: object = None
+        self._new_id: object = None
 
     def read(self) -> AgentLog:
         for line in self._file.read_bytes().split(b"\n")[:-1]:
@@ -97,6 +101,9 @@ class _Reader:
         method = frame.get("method")
         if method == "session/load":
             self._load_id = frame["id"]
+            self._log.opened, self._log.loaded = frame["params"]["sessionId"], True
+        elif method == "session/new":
+            self._new_id = frame["id"]
         elif method == "session/cancel" and self._prompt_id is not None:
             self._log.prompts[-1].cancels += 1
         elif method == "session/prompt":
@@ -112,6 +119,10 @@ class _Reader:
         elif frame.get("method") == "session/request_permission":
             call = frame["params"]["toolCall"]
             self._piece("permission", call["toolCallId"], call["title"], at)
+        elif "method" not in frame and self._new_id is not None and frame.get("id") == self._new_id:
+            self._new_id = None
+            self._log.opened = (frame.get("result") or {}).get("sessionId")
+            self._log.loaded = False
         elif "method" not in frame and self._load_id is not None and frame.get("id") == self._load_id:
             self._load_id = None
         elif "method" not in frame and self._prompt_id is not None and frame.get("id") == self._prompt_id:

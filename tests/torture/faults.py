@@ -122,7 +122,8 @@ class Faults:
             self._strike_agentctl()
 
     async def _terminate_backend(self) -> None:
-        await self._house.stop()
+        code = await self._house.stop()
+        assert code == 0, f"the backend that was told to end ended with {code}"
         await self._again()
 
     async def _terminate_agentctl(self) -> None:

@@ -36,13 +36,15 @@ SHRUNK = {
     "KANDEV_TEARDOWN_STDIN_S": "0.3",
     "KANDEV_TEARDOWN_TERM_S": "0.3",
     "KANDEV_TEARDOWN_KILL_S": "5",
-    "KANDEV_TEARDOWN_S": "30",
+    "KANDEV_TEARDOWN_S": "20",
     "KANDEV_SWEEP_S": "1",
     "KANDEV_WINDOW_FRAMES": "16",
     "KANDEV_JOURNAL_MAX_BYTES": "1000000",
     "KANDEV_QUEUE_MAX_PER_SESSION": "6",
 }
 """What people wait for is short; what only a broken or an overloaded machine reaches is generous."""
+ANSWER_S = 60.0
+"""Longer than any deadline above: whoever is not answered by then waits without end."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class House(Kandev):
         super().__init__(home, {**SHRUNK, **(environment or {})})
         self.agent_logs = home.parent / f"{home.name}-agents"
         self.agent_logs.mkdir(parents=True, exist_ok=True)
+        self._http.timeout = httpx.Timeout(ANSWER_S)
         self.up = asyncio.Event()
         self._moments: dict[str, asyncio.Event] = {}
 
@@ -164,7 +167,7 @@ class House(Kandev):
     async def hang_up(self) -> None:
         """Close what the client keeps open; it can be used on."""
         await self._http.aclose()
-        self._http = httpx.AsyncClient(timeout=DEADLINE_S, trust_env=False)
+        self._http = httpx.AsyncClient(timeout=ANSWER_S, trust_env=False)
 
     async def close(self) -> None:
         """Its client, when no program runs any more."""

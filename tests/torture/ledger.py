@@ -47,6 +47,8 @@ class Ledger:
 
     sent: dict[str, Sent] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
+    hung: list[str] = field(default_factory=list)
+    """Requests that were given up after the longest wait."""
     happened: list[str] = field(default_factory=list)
     """Faults in their order, with times: for people who look at a failure."""
     faults: dict[str, int] = field(default_factory=dict)

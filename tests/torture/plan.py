@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 SLOTS: Final = 5
 """Sessions at once. Slots 0 and 1 share a task, so do 2 and 3."""
@@ -68,8 +68,10 @@ DEEDS: Final[dict[str, int]] = {
     "delete": 1,
     "look": 4,
     "rejoin": 3,
+    "fresh elsewhere": 2,
 }
-"""What a person does. `vanish`: a request whose client goes away; `rejoin`: a watcher reconnects."""
+"""What a person does. `vanish`: a request whose client goes away; `rejoin`: a watcher reconnects; `fresh
+elsewhere`: a new session of another agent."""
 TASK_DEEDS: Final[dict[str, int]] = {"stop task": 5, "archive": 2, "delete task": 1, "wait": 4}
 
 FAULTS: Final[dict[str, int]] = {
@@ -97,6 +99,17 @@ FAULTS: Final[dict[str, int]] = {
     "terminate backend at a moment": 3,
 }
 PAUSES_S: Final = (0.0, 0.0, 0.01, 0.03, 0.1, 0.25, 0.5)
+AGENTS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("slow 0.6", {}),
+    ("garbage", {}),
+    ("noload", {}),
+    ("exit 3", {}),
+    ("bare", {}),
+    ("", {"auto_approve": True}),
+    ("", {"cancel_acknowledge_s": 2}),
+    ("slow 0.2,noload", {"cancel_acknowledge_s": 0.2}),
+)
+"""`MOCK_AGENT_START` and further members of the profiles of other agents."""
 MOMENTS: Final = (
     "session.turn.started",
     "session.turn.completed",

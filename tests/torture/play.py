@@ -17,9 +17,10 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from tests.e2e.kandev import DEADLINE_S, CallFailed
+from tests.e2e.scenes import profile, repository, repository_id
 from tests.torture.house import House
 from tests.torture.ledger import Asked, Ledger, Sent
-from tests.torture.plan import TASK_OF_SLOT, Deed, Plan
+from tests.torture.plan import AGENTS, TASK_OF_SLOT, Deed, Plan
 from tests.torture.watcher import Watcher
 
 AT_ONCE = 4
@@ -33,22 +34,29 @@ class Board:
         self.house, self.ledger, self.plan = house, ledger, plan
         self.tasks: list[str] = []
         self.profile = ""
+        self.others: list[str] = []
+        """Profiles of agents with habits (`AGENTS`)."""
         self.watchers: list[Watcher] = []
         self._numbers = itertools.count(1)
 
     async def set_up(self) -> None:
-        """The agent whose every word is written down, and the tasks."""
-        found = (await self.house.call("agent.profile.list"))["profiles"][0]
+        """The agents whose every word is written down, and the tasks; the last works on a repository."""
         env = {"MOCK_AGENT_LOG": str(self.house.agent_logs)}
         env |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
-        made = {"name": "Tortured", "protocol": "acp", "command": found["command"], "env": env}
-        self.profile = str((await self.house.call("agent.profile.create", made))["id"])
-        for _ in range(max(TASK_OF_SLOT) + 1):
-            self.tasks.append(await self.new_task())
+        self.profile = await profile(self.house, name="Tortured", env=env)
+        for start, more in AGENTS:
+            habits = {**env, "MOCK_AGENT_START": start}
+            self.others.append(await profile(self.house, name=f"Other {start}", env=habits, **more))
+        folder = repository(self.house.home.parent / "repository")
+        self.repositories = [{"repository_id": await repository_id(self.house, folder)}]
+        for number in range(max(TASK_OF_SLOT) + 1):
+            self.tasks.append(await self.new_task(number))
 
-    async def new_task(self) -> str:
+    async def new_task(self, number: int = 0) -> str:
         """Its id."""
-        return str((await self.house.task(agent_profile_id=self.profile))["task"]["id"])
+        works_on: dict[str, Any] = {"repositories": self.repositories} if number == max(TASK_OF_SLOT) else {}
+        made = await self.house.task(agent_profile_id=self.profile, **works_on)
+        return str(made["task"]["id"])
 
     def watch(self, session_id: str) -> Watcher:
         """From its first notification on."""
@@ -82,7 +90,8 @@ class Board:
             asked.answer = await self.house.call(action, payload)
         except CallFailed as refused:
             asked.refusal = (refused.code, refused.error)
-        except (httpx.HTTPError, ValueError):
+        except (httpx.HTTPError, ValueError) as broken:
+            self._unheard(f"{action} {payload}", broken)
             return asked
         asked.answered_at = time.monotonic_ns()
         return asked
@@ -96,8 +105,14 @@ class Board:
             sent.answers.append(await self.house.call("message.add", payload))
         except CallFailed as refused:
             sent.refusals.append((refused.code, refused.error))
-        except (httpx.HTTPError, ValueError):
+        except (httpx.HTTPError, ValueError) as broken:
+            self._unheard(f"message.add {sent.token}", broken)
             sent.unanswered += 1
+
+    def _unheard(self, asked: str, broken: Exception) -> None:
+        """A connection may break; waiting without an answer may not be."""
+        if isinstance(broken, httpx.TimeoutException):
+            self.ledger.hung.append(asked)
 
     async def insist(self) -> None:
         """Messages with a key that heard nothing are sent again until somebody answers."""
@@ -107,10 +122,13 @@ class Board:
                 await self.deliver(sent)
 
     async def release(self) -> None:
-        """One more message to each session whose queue is parked: the others follow behind it."""
+        """Sessions with messages that wait are taken up again, and get one more if the queue is parked: the
+        others follow behind it."""
         for task_id in self.tasks:
             listed = await self.ask("task.session.list", {"task_id": task_id})
             for session in (listed.answer or {}).get("sessions", []):
+                if session["queue"]["count"] and session["state"] in ("CANCELLED", "FAILED"):
+                    await self.ask("session.recover", {"session_id": session["id"]})
                 if session["queue"]["count"] and not session["queue"]["auto_run"]:
                     await self.deliver(self.letter(task_id, session["id"], "say released"))
 
@@ -138,6 +156,7 @@ class Player:
             "delete": self._delete,
             "look": self._look,
             "rejoin": self._rejoin,
+            "fresh elsewhere": self._fresh_elsewhere,
         }
 
     @property
@@ -230,6 +249,14 @@ class Player:
             self.session_id = session_id
             self._watcher = self.board.watch(session_id)
 
+    async def _fresh_elsewhere(self, deed: Deed) -> None:
+        """With an agent that has habits of its own."""
+        other = self.board.others[deed.number % len(self.board.others)]
+        session_id = await self._launch(intent="start", script=deed.script, agent_profile_id=other)
+        if session_id is not None:
+            self.session_id = session_id
+            self._watcher = self.board.watch(session_id)
+
     async def _launch(self, *, script: str | None, **more: Any) -> str | None:
         payload = {"task_id": self._task_id, **{k: v for k, v in more.items() if v is not None}}
         sent = None
@@ -293,4 +320,4 @@ async def play_tasks(board: Board, deeds: tuple[Deed, ...]) -> None:
                 await board.ask("task.delete", {"id": task_id})
                 await board.up()
                 with suppress(httpx.HTTPError, CallFailed):
-                    board.tasks[number] = await board.new_task()
+                    board.tasks[number] = await board.new_task(number)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import shutil
-import sqlite3
 import time
 import traceback
 from collections import Counter
@@ -25,12 +23,10 @@ from tests.torture.house import House, running, send
 from tests.torture.ledger import Ledger
 from tests.torture.plan import Plan, Size, make
 from tests.torture.planted import environment as with_bug
-from tests.torture.play import Board, Player, answer_permissions, play_tasks
+from tests.torture.play import Board, Player, play_tasks
+from tests.torture.quiet import restless, settle, stirred
 
 LOAD_S = 240.0
-SETTLE_S = 120.0
-CALM_S = 0.6
-"""So long nothing may move before it counts as quiet: agents that wake by themselves do it sooner."""
 END_S = 60.0
 CLOSING_S = 5.0
 CUT_OFF = re.compile(
@@ -101,8 +97,11 @@ async def _play(house: House, plan: Plan, outcome: Outcome) -> None:
         if plan.releases and not moving:
             await board.release()
             moving = await settle(board)
-        outcome.violations += [f"nothing waits without end: {why}" for why in moving]
         evidence = outcome.evidence = await quiet_evidence(house, ledger)
+        while not moving and stirred(evidence, house):
+            moving = await settle(board)
+            evidence = outcome.evidence = await quiet_evidence(house, ledger)
+        outcome.violations += [f"nothing waits without end: {why}" for why in moving]
         await _end(board, plan.ending, evidence)
     finally:
         await board.leave()
@@ -134,60 +133,6 @@ def figures(evidence: Evidence) -> dict[str, int]:
         **ends,
         **{f"fault: {kind}": count for kind, count in evidence.ledger.faults.items()},
     }
-
-
-# -- quiet ------------------------------------------------------------------------------------------
-
-
-def restless(database: Path) -> dict[str, str]:
-    """Sessions in which something is still under way, and what; `turn` leads for those that work."""
-    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-    try:
-        rows = connection.execute("SELECT id, state, value FROM sessions").fetchall()
-    finally:
-        connection.close()
-    found = {}
-    for id, state, text in rows:
-        value = json.loads(text)
-        runs = value["queue"] and value["parked"] is None and value["outcome"] in ("open", "completed")
-        if value["turn"] is not None:
-            found[id] = f"turn {value['turn']}"
-        elif value["launch"] not in ("absent", "ready") or value["retry"] or value["resuming"] or runs:
-            found[id] = f"{state}: {value}"
-    return found
-
-
-async def settle(board: Board) -> list[str]:
-    """Wait until nothing moves any more; turns that do not end by themselves are cancelled. What still moves
-    at the deadline."""
-    began = calm = time.monotonic()
-    busy: dict[str, asyncio.Task[None]] = {}
-    try:
-        while time.monotonic() - calm < CALM_S:
-            moving = restless(board.house.home / "kandev.db")
-            now = time.monotonic()
-            if now - began > SETTLE_S:
-                return [f"{id}: {why}" for id, why in moving.items()]
-            if moving:
-                calm = now
-            for id, why in moving.items():
-                if (
-                    why.startswith("turn")
-                    and now - began > board.plan.patience_s
-                    and (id not in busy or busy[id].done())
-                ):
-                    busy[id] = asyncio.create_task(_hush(board, id))
-            await asyncio.sleep(0.05)
-        return []
-    finally:
-        for task in busy.values():
-            task.cancel()
-        await asyncio.gather(*busy.values(), return_exceptions=True)
-
-
-async def _hush(board: Board, session_id: str) -> None:
-    await answer_permissions(board, session_id, 0)
-    await board.ask("agent.cancel", {"session_id": session_id})
 
 
 # -- the end ----------------------------------------------------------------------------------------

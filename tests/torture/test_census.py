@@ -125,6 +125,20 @@ LIES: dict[str, tuple[str, Lie]] = {
     ),
     "two executions at once": ("one execution", lambda e: setattr(e.agents[1], "began_at", 380)),
     "a prompt beside a prompt": ("agent's log", lambda e: e.agents[0].faults.append("a prompt came")),
+    "another conversation": ("conversation", lambda e: setattr(e.agents[1], "opened", "c2")),
+    "a request without an answer": (
+        "nothing waits without end",
+        lambda e: e.ledger.hung.append("session.stop"),
+    ),
+    "a cancel is told twice": (
+        "cancel",
+        lambda e: e.books.notifications.__setitem__(
+            0,
+            truth.notification(
+                1, "session.cancellation_changed", cancellation_pending=False, cancellation_revision=2
+            ),
+        ),
+    ),
     "a prompt to the wrong process": (
         "prompts",
         lambda e: e.books.turns[3].update(execution_id="s.1"),
@@ -215,7 +229,7 @@ def test_an_agents_log_is_read_as_it_was_written(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("KANDEV_EXECUTION", "s.1")
     log = WireLog(tmp_path)
     text = '{"type": "text", "text": "say tk-1-1-"}'
-    log.add("<", b'{"id": 1, "method": "session/load", "params": {}}')
+    log.add("<", b'{"id": 1, "method": "session/load", "params": {"sessionId": "c1"}}')
     log.add(">", _chunk("m0", "from before"))
     log.add(">", b'{"id": 1, "result": {}}')
     log.add("<", f'{{"id": 2, "method": "session/prompt", "params": {{"prompt": [{text}]}}}}'.encode())
@@ -225,7 +239,7 @@ def test_an_agents_log_is_read_as_it_was_written(tmp_path: Path, monkeypatch: py
     log.add(">", b'{"id": 2, "result": {"stopReason": "cancelled"}}')
     log.add(">", _chunk("m2", "late"))
     (read,) = read_logs(tmp_path)
-    assert (read.execution, read.faults) == ("s.1", [])
+    assert (read.execution, read.faults, read.opened, read.loaded) == ("s.1", [], "c1", True)
     assert [(p.tokens, p.stop_reason, p.cancels) for p in read.prompts] == [(("tk-1-1-",), "cancelled", 1)]
     assert [(p.name, len(p.text), p.prompt) for p in read.pieces] == [("m1", 10_000, 0), ("m2", 4, None)]
 

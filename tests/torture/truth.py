@@ -63,7 +63,7 @@ def _transcript() -> list[Row]:
 
 
 def _first_agent() -> AgentLog:
-    log = AgentLog("s.1", 101, began_at=100, last_at=390)
+    log = AgentLog("s.1", 101, opened="c1", began_at=100, last_at=390)
     log.prompts = [
         PromptLog((token(1),), 110, 150, "end_turn"),
         PromptLog((token(2),), 210, 250, "end_turn"),
@@ -84,7 +84,7 @@ def _first_agent() -> AgentLog:
 
 
 def _second_agent() -> AgentLog:
-    log = AgentLog("s.2", 102, began_at=400, last_at=450)
+    log = AgentLog("s.2", 102, opened="c1", loaded=True, began_at=400, last_at=450)
     log.prompts = [PromptLog((token(4),), 410, 450, "end_turn")]
     log.pieces = [Piece("message", "a6", "four", 420, 0)]
     return log

@@ -31,6 +31,8 @@ def judge(evidence: Evidence) -> Iterator[str]:
             yield f"one dispatch: {sent.token} reached an agent {seen[sent.token]} times"
     yield from _removals(evidence)
     yield from _queues(evidence)
+    for asked in evidence.ledger.hung:
+        yield f"nothing waits without end: {asked} was not answered"
 
 
 def token_of(entry: Row) -> str:

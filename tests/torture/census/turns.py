@@ -25,6 +25,7 @@ def judge(evidence: Evidence) -> Iterator[str]:
         yield from _order(evidence, session, told[session["id"]])
         yield from _executions(evidence, session)
     yield from _processes(evidence)
+    yield from _conversations(evidence)
     yield from _prompts(evidence)
     yield from _ends(evidence)
     yield from _tasks(evidence)
@@ -40,8 +41,12 @@ def by_session(evidence: Evidence) -> dict[str, list[Row]]:
 
 
 def _states(session: Row, told: list[Row]) -> Iterator[str]:
-    state = "CREATED"
+    state, revision = "CREATED", 0
     for row in told:
+        if row["action"] == "session.cancellation_changed":
+            revision += 1
+            if row["payload"]["cancellation_revision"] != revision:
+                yield f"cancel: {session['id']} told revision {row['payload']}, the next one is {revision}"
         if row["action"] != "session.state_changed":
             continue
         old, new = row["payload"]["old_state"], row["payload"]["new_state"]
@@ -149,6 +154,19 @@ def _processes(evidence: Evidence) -> Iterator[str]:
                 yield f"one process: {later.execution} had the processes {earlier.pid} and {later.pid}"
             elif earlier.last_at >= later.began_at:
                 yield f"one execution: {later.execution} began while {earlier.execution} still spoke"
+
+
+def _conversations(evidence: Evidence) -> Iterator[str]:
+    """A process that takes a session up goes on with its conversation, or says that it cannot."""
+    known: dict[str, str] = {}
+    for log in evidence.agents:
+        before = known.get(log.session_id)
+        messages = evidence.books.messages.get(log.session_id, [])
+        told = any("without memory" in row["content"] for row in messages if row["author_type"] == "system")
+        if before is not None and log.prompts and log.opened != before and not told:
+            yield f"conversation: {log.execution} took up {log.opened}, the one before had {before}"
+        if log.prompts and log.opened is not None:
+            known[log.session_id] = log.opened
 
 
 def _prompts(evidence: Evidence) -> Iterator[str]:
