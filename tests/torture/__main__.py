@@ -1,7 +1,8 @@
 """`python -m tests.torture --rounds N [--seed S] [--minutes M] [--side-by-side 2] [--keep] [--stop]`.
 
-Plays N rounds, the seeds counted up from S; prints what broke and the figures; 1 when something broke. The
-home, the agents' logs and the plan of a broken round stay in the folder that is named.
+Plays N rounds, the seeds counted up from S, and prints what broke and the figures; 1 when something broke.
+The home, the agents' logs and the plan of a broken round stay in the folder that is named. SIGTERM or Ctrl-C:
+the rounds that run are the last.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -18,57 +20,78 @@ from pathlib import Path
 
 from tests.torture.plan import Size
 from tests.torture.planted import NAMES
-from tests.torture.rounds import play_and_tidy
+from tests.torture.rounds import Played, by_itself, play_and_tidy
 
 
 def main() -> int:
     """The exit code."""
-    given = _arguments()
-    folder = Path(given.folder or tempfile.mkdtemp(prefix="torture-"))
-    totals: Counter[str] = Counter()
-    began = time.monotonic()
-    broken = 0
-    size = Size(given.deeds, 2, given.faults)
-    spawn = multiprocessing.get_context("spawn")
-    seeds = iter(range(given.seed, given.seed + given.rounds))
-    with ProcessPoolExecutor(given.side_by_side, mp_context=spawn) as pool:
-        running: set[Future[tuple[int, list[str], dict[str, int]]]] = set()
-        while True:
-            over = given.minutes and time.monotonic() - began > given.minutes * 60
-            stopped = given.stop and broken
-            while len(running) < given.side_by_side and not over and not stopped:
-                seed = next(seeds, None)
-                if seed is None:
-                    break
-                running.add(
-                    pool.submit(
-                        play_and_tidy, seed, folder / str(seed), size, keep=given.keep, bug=given.plant
-                    )
-                )
-            if not running:
-                break
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                seed, violations, figures = future.result()
-                totals.update(figures)
-                totals["rounds"] += 1
-                broken += bool(violations)
-                _tell(seed, violations, folder / str(seed))
-    _out(f"{totals['rounds']} rounds in {time.monotonic() - began:.0f} s, {broken} broken")
-    for name, count in sorted(totals.items()):
-        _out(f"  {name}: {count}")
-    if not broken and not given.keep:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 1 if broken else 0
+    campaign = Campaign(_arguments())
+    campaign.run()
+    campaign.report()
+    return 1 if campaign.broken else 0
 
 
-def _tell(seed: int, violations: list[str], folder: Path) -> None:
-    if not violations:
-        _out(f"round {seed}: ok")
-        return
-    _out(f"round {seed} BROKEN, kept in {folder}:")
-    for said in violations:
-        _out(f"  {said[:3000]}")
+class Campaign:
+    """Rounds side by side, each in a process of a pool."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.broken = 0
+        self._given = given
+        self._folder = Path(given.folder or tempfile.mkdtemp(prefix="torture-"))
+        self._seeds = iter(range(given.seed, given.seed + given.rounds))
+        self._totals: Counter[str] = Counter()
+        self._began = time.monotonic()
+        self._told_to_end = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._end)
+
+    def _end(self, *_: object) -> None:
+        self._told_to_end = True
+
+    def run(self) -> None:
+        """Until there is no round left to be played."""
+        spawn = multiprocessing.get_context("spawn")
+        running: set[Future[Played]] = set()
+        with ProcessPoolExecutor(self._given.side_by_side, spawn, by_itself) as pool:
+            while True:
+                while len(running) < self._given.side_by_side and (seed := self._next()) is not None:
+                    running.add(self._begin(pool, seed))
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._tell(*future.result())
+
+    def _next(self) -> int | None:
+        late = self._given.minutes and time.monotonic() - self._began > self._given.minutes * 60
+        over = self._told_to_end or late or (self._given.stop and self.broken)
+        return None if over else next(self._seeds, None)
+
+    def _begin(self, pool: ProcessPoolExecutor, seed: int) -> Future[Played]:
+        given = self._given
+        size = Size(given.deeds, 2, given.faults)
+        folder = self._folder / str(seed)
+        return pool.submit(play_and_tidy, seed, folder, size, keep=given.keep, bug=given.plant)
+
+    def _tell(self, seed: int, violations: list[str], figures: dict[str, int]) -> None:
+        self._totals.update(figures)
+        self._totals["rounds"] += 1
+        self.broken += bool(violations)
+        if not violations:
+            _out(f"round {seed}: ok")
+            return
+        _out(f"round {seed} BROKEN, kept in {self._folder / str(seed)}:")
+        for said in violations:
+            _out(f"  {said[:3000]}")
+
+    def report(self) -> None:
+        """The figures of all rounds."""
+        seconds = time.monotonic() - self._began
+        _out(f"{self._totals['rounds']} rounds in {seconds:.0f} s, {self.broken} broken")
+        for name, count in sorted(self._totals.items()):
+            _out(f"  {name}: {count}")
+        if not self.broken and not self._given.keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _arguments() -> argparse.Namespace:

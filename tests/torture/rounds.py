@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
+import signal
 import time
 import traceback
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,14 +59,22 @@ def play(plan: Plan, folder: Path, environment: dict[str, str] | None = None) ->
     return asyncio.run(play_round(plan, folder, environment))
 
 
-def play_and_tidy(
-    seed: int, folder: Path, size: Size, *, keep: bool, bug: str | None = None
-) -> tuple[int, list[str], dict[str, int]]:
-    """For a process of its own: seed, violations, figures. A good round's folder goes, unless `keep`."""
+Played = tuple[int, list[str], dict[str, int]]
+"""Seed, violations, figures."""
+
+
+def play_and_tidy(seed: int, folder: Path, size: Size, *, keep: bool, bug: str | None = None) -> Played:
+    """For a process of its own. The folder of a good round goes, unless it is to be kept."""
     outcome = play(make(seed, size), folder, with_bug(bug) if bug else None)
     if not outcome.violations and not keep:
         shutil.rmtree(folder, ignore_errors=True)
     return seed, outcome.violations, outcome.figures
+
+
+def by_itself() -> None:
+    """A Ctrl-C in the terminal is for the campaign, and never for the programs of a round."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 async def play_round(plan: Plan, folder: Path, environment: dict[str, str] | None = None) -> Outcome:
@@ -199,13 +210,22 @@ async def _without_agents(house: House) -> None:
 
 async def _descriptors(house: House) -> dict[str, int]:
     """Of the long-lived programs; a moment is granted for what is just being closed."""
-    pids = {"backend": house.backend(), "agentctl": house.agentctl()}
     end = time.monotonic() + CLOSING_S
     while True:
-        counts = {name: len(list(Path(f"/proc/{pid}/fd").iterdir())) for name, pid in pids.items() if pid}
+        counts = {**_open("backend", house.backend()), **_open("agentctl", house.agentctl())}
         if all(count <= MOST_DESCRIPTORS[name] for name, count in counts.items()) or time.monotonic() > end:
             return counts
         await asyncio.sleep(0.1)
+
+
+def _open(program: str, pid: int | None) -> dict[str, int]:
+    """Its files and its sockets."""
+    targets = []
+    for number in Path(f"/proc/{pid}/fd").iterdir() if pid else ():
+        with suppress(OSError):
+            targets.append(str(number.readlink()))
+    sockets = sum(target.startswith("socket:") for target in targets)
+    return {program: len(targets) - sockets, f"{program}'s sockets": sockets} if pid else {}
 
 
 def _look_behind(house: House, evidence: Evidence) -> None:
@@ -236,8 +256,8 @@ async def _clear_away(house: House) -> None:
         if not left:
             break
         for one in left:
-            send(one.pid, 18)
-            send(one.pid, 9)
+            send(one.pid, signal.SIGCONT)
+            send(one.pid, signal.SIGKILL)
         await asyncio.sleep(0.05)
     if house.process is not None:
         await asyncio.to_thread(house.process.wait)
