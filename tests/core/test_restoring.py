@@ -86,7 +86,7 @@ def test_a_turn_that_the_agent_had_is_not_in_doubt() -> None:
     story(Taken(story.ref))(permission(story.ref))
     after, notes = restored(story.s)
     assert fates(notes) == {}
-    assert [note.cause for note in notes if isinstance(note, TurnClosed)] == ["process"]
+    assert [note.cause for note in notes if isinstance(note, TurnClosed)] == ["lost"]
     assert (after.permissions, views.waiting_for(after)) == ((), None)
 
 

@@ -187,6 +187,6 @@ def test_old_news_from_an_agent_that_dozes_shows_that_it_is_up_and_what_waits_is
 def test_a_turn_that_began_while_its_process_was_ended_is_told_with_its_end() -> None:
     s = ended_asleep()(message("A"))(frame(1, OwnTurn(OWN)))
     assert s.wire == "RUNNING" and s.queued == ("A",)
-    s(Gone("s.1"))
+    s(Gone("s.1", exit_code=0))
     assert [(n.turn, n.cause, n.error) for n in s.closed] == [(OWN, "process", None)]
     assert s.owed == (Start("s.2"),) and not s.s.parked

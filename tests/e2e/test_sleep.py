@@ -112,3 +112,14 @@ async def test_idle_sleep_0_means_never(tmp_path: Path) -> None:
             await turns_over(events)
         shown = await kandev.call("session.explain", {"session_id": session_id})
         assert not [work for work in shown["under_way"] if "idle" in work["what"]]
+
+
+async def test_one_that_was_never_told_anything_wakes_without_a_word_about_memory(sleepy: Kandev) -> None:
+    task_id, session_id = await sleepy.session()
+    await until_up(session_id)
+    await asleep(sleepy, session_id)
+    await add(sleepy, task_id, session_id, "say hello")
+    async with sleepy.watching(session_id) as events:
+        await turns_over(events)
+    assert await said(sleepy, session_id) == ["hello"]
+    assert not await said(sleepy, session_id, "system", "status")

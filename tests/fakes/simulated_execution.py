@@ -88,31 +88,23 @@ class SimExecution:
     """`accept_s`: seconds that a write to the agent takes; `end_s`: that ending it takes."""
 
     def __init__(self, spec: LaunchSpec, journal: str, settings: Settings) -> None:
-        self.spec = spec
-        self.journal = journal
-        self.settings = settings
+        self.spec, self.journal, self.settings = spec, journal, settings
         self.frames: list[inputs.Frame] = []
-        self.acknowledged = 0
         self.state = "starting"
-        self.accept_s = 0.0
-        self.end_s = 0.0
+        self.accept_s = self.end_s = 0.0
         self.survivors: tuple[str, ...] = ()
-        self.mark = 0
+        self.mark = self.acknowledged = 0
         self.turn: SimTurn | None = None
         self.permissions: dict[str, SimPermission] = {}
-        self.agent = ScriptedAgent(self, spec.execution)
-        self.dropped = False
+        self.agent, self.dropped = ScriptedAgent(self, spec.execution), False
         self.over = asyncio.Event()
-        self._acknowledge_s = (
-            settings.cancel_acknowledge_s if spec.cancel_acknowledge_s is None else spec.cancel_acknowledge_s
-        )
+        own_s = spec.cancel_acknowledge_s
+        self._acknowledge_s = settings.cancel_acknowledge_s if own_s is None else own_s
         self._known: dict[str, SimDispatch] = {}
         self._attribution = Attribution(settings.late_output_s)
-        self._settle_until = 0.0
-        self._own_turns = 0
+        self._settle_until, self._own_turns = 0.0, 0
         self.exit_code: int | None = None
-        self._tasks = Work()
-        self._agents = Work()
+        self._tasks, self._agents = Work(), Work()
         self._news = asyncio.Event()
 
     # -- journal ----------------------------------------------------------------------------------
@@ -315,8 +307,8 @@ class SimExecution:
         return Down(len(self.frames), self.journal, self.survivors, self.exit_code)
 
     async def put_to_sleep(self, seen: int) -> str | None:
-        starts, lives = self.state == "starting", self.state in ("starting", "ready")
-        if lives and (starts or self.turn is not None or len(self.frames) > seen or self.agent.beside):
+        goes_on = self.turn is not None or len(self.frames) > seen or self.agent.beside
+        if self.state == "starting" or (self.state == "ready" and goes_on):
             return "something goes on, or still runs"
         await self.end()
         return None

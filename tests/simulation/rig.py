@@ -35,8 +35,6 @@ from tests.simulation.world import Wire, World
 from tests.storage import rows
 
 DEADLINES = Deadlines(queue_max=4)
-IDLE_SLEEP_S = (0.0, 4.0, 12.0)
-"""Some schedules' agents never sleep; the others meet a message, a cancel, a crash while they doze."""
 TASKS = ("t1", "t2")
 STARTED = datetime(2026, 1, 31, 9, 15, tzinfo=UTC)
 
@@ -103,7 +101,7 @@ class Backend:
 class Rig:
     """`backend` is None while there is none."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, idle_sleep_s: float = 0.0) -> None:
         connection, image = _template()
         self.rows = cast(sqlite3.Connection, connection.connection.driver_connection)
         self.rows.deserialize(image)
@@ -112,7 +110,7 @@ class Rig:
         self.watch = Watcher(self.rows, self.world)
         self.world.watch = self.watch
         self.ids, self.clock = CountingIds(), VirtualClock()
-        self.deadlines = replace(DEADLINES, idle_sleep_s=IDLE_SLEEP_S[seed % len(IDLE_SLEEP_S)])
+        self.deadlines = replace(DEADLINES, idle_sleep_s=idle_sleep_s)
         self.backend: Backend | None = None
         self.swept = 0
         self._store = InlineStore(

@@ -74,6 +74,7 @@ class Watcher:
         """Sessions whose stop was answered, and that nobody resumed since."""
         self.fates: dict[str, str] = {}
         self._intents: set[TurnRef] = set()
+        self._dozed: set[str] = set()
         self._answers: set[tuple[str, Answer]] = set()
         self._jumpers: set[str] = set()
         self._seqs: dict[tuple[str, str], int] = {}
@@ -112,6 +113,8 @@ class Watcher:
             self._noted(before, after, note)
         if after.turn and after.turn.ending:
             self._intents.add(after.turn.ref)
+        if after.launch is Launch.DOZING:
+            self._dozed.add(after.execution)
         self._answers |= {(p.request, p.answer) for p in after.permissions if p.answer}
         stopped = before.outcome is Outcome.OPEN and after.outcome is Outcome.CANCELLED
         hurried = before.outcome is not Outcome.OPEN and after.force and not before.force
@@ -252,8 +255,8 @@ class Watcher:
             case "answer_permission":
                 self.holds(about in self._answers, rule, sentence)
             case "put_to_sleep":
-                dozes = value.execution == execution and value.launch is Launch.DOZING
-                self.holds(dozes and value.turn is None, rule, sentence)
+                # It may have spoken, and be up again, before the request is begun: agentctl refuses it then.
+                self.holds(execution in self._dozed, rule, sentence)
             case "end":
                 lives = value.execution == execution and value.launch in (Launch.STARTING, Launch.READY)
                 self.holds(not lives, rule, sentence)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from kandev.agentctl.adapters.base import Adapter, Started, StartFailed, WriteFailed
+from kandev.agentctl.attribution import Identity
 from kandev.agentctl.cancelling import NOT_RUNNING, Cancelling
 from kandev.agentctl.dispatching import Agent, Claims, Dispatching
 from kandev.agentctl.journal import Journal
@@ -142,8 +143,7 @@ class Instance:
     def begin_ended(
         self, survivors: list[wire.Process], over: wire.ProcessExited | None, again: EndAgain
     ) -> None:
-        """Stand for an execution of an earlier agentctl. `over`: its journal's last frame, if it is there;
-        `again` tries to end the survivors."""
+        """Stand for one of an earlier agentctl. `over`: its last frame, if any; `again` ends survivors."""
         self.state, self._survivors, self._end_again, self.inherited = "ended", survivors, again, True
         self.error = LOST if over is None else over.error
         self._exit_code = None if over is None else over.exit_code
@@ -153,16 +153,14 @@ class Instance:
         self.ended.set()
 
     async def cancel(self, asked: wire.Cancel) -> wire.CancelAnswer:
-        if (asked.prompt_generation is None) == (asked.own_turn_id is None):
+        generation, own = asked.prompt_generation, asked.own_turn_id
+        if (generation is None) == (own is None):
             raise invalid("A cancel names a prompt_generation or an own_turn_id, exactly one of them.")
         turn = self.turns.current
-        if turn is not None and turn.own and turn.identity.own_turn_id == asked.own_turn_id:
+        if turn is not None and turn.identity == Identity(generation or 0, own):
             return await self._cancelling.cancel(turn)
-        if asked.prompt_generation is None:
-            return NOT_RUNNING
-        if turn is not None and turn.identity.generation == asked.prompt_generation:
-            return await self._cancelling.cancel(turn)
-        self.dispatching.void(asked.prompt_generation)
+        if generation is not None:
+            self.dispatching.void(generation)
         return NOT_RUNNING
 
     async def stop(self, *, force: bool) -> wire.Stopped:

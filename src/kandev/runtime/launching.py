@@ -37,7 +37,8 @@ async def launch_spec(
         cwd=worktree.path,
         env=profile.env,
         mcp_servers=profile.mcp_servers,
-        resume_token=record.value.conversation,
+        # One in which nothing was said has nothing to be taken up.
+        resume_token=record.value.conversation if record.value.generation else None,
         model=profile.model,
         mode=profile.mode,
         auto_approve=profile.auto_approve,

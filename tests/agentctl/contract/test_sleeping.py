@@ -26,9 +26,10 @@ async def test_an_idle_execution_is_ended_and_its_journal_kept(world: World) -> 
 
 async def test_its_conversation_goes_on_in_the_next_execution(world: World) -> None:
     up = await start(world)
+    assert await prompt(world, 1, "say hi")
     async with following(world, up) as follower:
-        await follower.until(lambda f: f.seq == 1)
-        assert await world.agents.put_to_sleep("e1", 1, SOON) is None
+        await follower.until_ended(1)
+        assert await world.agents.put_to_sleep("e1", follower.frames[-1].seq, SOON) is None
     assert up.conversation is not None
     again = await start(world, "e2", resume_token=up.conversation)
     assert again.conversation == up.conversation
