@@ -32,8 +32,8 @@ from kandev.core.session import Launch
 from kandev.execution.catalogue import PathCatalogue
 from kandev.execution.clock import SystemClock, TimeIds
 from kandev.execution.local import LocalAgents
+from kandev.execution.seen import has_journals, read_seen
 from kandev.execution.sidecar import Sidecar, environment_for
-from kandev.execution.traces import has_journals, read_traces
 from kandev.execution.worktrees import GitWorktrees
 from kandev.gateway.app import create_app
 from kandev.gateway.guard import GuardSettings
@@ -169,7 +169,7 @@ def _sidecar(settings: Settings) -> Sidecar:
 
 async def _settled(settings: Settings, store: Store, sidecar: Sidecar, stamp: Stamp) -> Seen:
     """A database that is older than what happened in this home is made true again: see `runtime.restored`."""
-    seen = read_traces(settings.home)
+    seen = read_seen(settings.home)
     if not await store.read(lambda tx: went_back(tx, seen)):
         return seen
     deadline = settings.deadlines.teardown_s + STARTUP_S
@@ -182,7 +182,7 @@ async def _settled(settings: Settings, store: Store, sidecar: Sidecar, stamp: St
             f"the database was restored, and agentctl (process {left.pid}) does not end: "
             "end it by hand, then start again."
         )
-    seen = read_traces(settings.home)
+    seen = read_seen(settings.home)
     count = await store.write(lambda tx: settle(tx, seen, stamp), SETTLING_S)
     log.warning("the database is older than what happened in this home", sessions_that_were_at_work=count)
     return seen

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kandev.execution.traces import read_traces
+from kandev.execution.seen import read_seen
 from tests.e2e.kandev import Kandev
 from tests.e2e.program import Ran, run
 from tests.e2e.scenes import (
@@ -59,7 +59,7 @@ async def test_after_a_restore_a_message_is_answered_in_the_same_conversation(ka
     async with kandev.watching(late_session) as events:
         await turns_over(events)
     await kandev.stop()
-    seen = read_traces(kandev.home)
+    seen = read_seen(kandev.home)
     await _restore(kandev, copy)
     await kandev.start()
     assert await said(kandev, session_id) == ["one"]
@@ -73,7 +73,7 @@ async def test_after_a_restore_a_message_is_answered_in_the_same_conversation(ka
     execution = (await get(kandev, session_id))["execution"]["id"]
     number = int(execution.rpartition(".")[2])
     assert number > int(last.rpartition(".")[2]), "no execution has the name of another"
-    assert read_traces(kandev.home).epoch > seen.epoch
+    assert read_seen(kandev.home).epoch > seen.epoch
 
 
 @pytest.mark.proves("STORE-restored-start")

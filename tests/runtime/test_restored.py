@@ -12,7 +12,7 @@ from kandev.core.records import SessionRecord
 from kandev.core.restoring import WHY
 from kandev.core.views import needs_actor, wire_state
 from kandev.execution.clock import SystemClock, TimeIds
-from kandev.execution.traces import has_journals, read_traces
+from kandev.execution.seen import has_journals, read_seen
 from kandev.ports.store import Store, Tx
 from kandev.runtime.booking import Stamp
 from kandev.runtime.restored import NOTE, Seen, settle, went_back
@@ -145,16 +145,16 @@ async def test_a_database_is_known_to_have_gone_back_by_its_note_and_by_what_age
 
 
 def test_agentctl_s_files_tell_what_it_has_seen(tmp_path: Path) -> None:
-    assert read_traces(tmp_path) == Seen()
+    assert read_seen(tmp_path) == Seen()
     assert not has_journals(tmp_path)
     folder = tmp_path / "agentctl"
     (folder / "journals" / "s2.4").mkdir(parents=True)
     (folder / "epoch").write_text("12\n")
     (folder / "tombstones").write_text("s1.2\ns1.10\nstrange\n" + "".join(f"s3.{n}\n" for n in range(1, 61)))
-    seen = read_traces(tmp_path)
+    seen = read_seen(tmp_path)
     assert (seen.epoch, seen.executions) == (12, {"s1": 10, "s2": 4, "s3": 60})
     assert seen.newest == {"s2": 4, "s3": 60}
     assert has_journals(tmp_path)
     (folder / "epoch").write_text("twelve")
     (folder / "tombstones").write_bytes(b"\xff\xfe")
-    assert read_traces(tmp_path).executions == {"s2": 4}
+    assert read_seen(tmp_path).executions == {"s2": 4}

@@ -15,7 +15,7 @@ NEWEST: Final = 50
 """Of the executions that agentctl deleted: what an older database knows nothing of are the last ones."""
 
 
-def read_traces(home: Path) -> Seen:
+def read_seen(home: Path) -> Seen:
     """Nothing of what cannot be read: agentctl itself demands that it can."""
     folder = home / "agentctl"
     epoch, deleted, kept = "0", list[str](), list[str]()
