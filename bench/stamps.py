@@ -25,6 +25,8 @@ class Stamps:
         """Of the newest notification."""
         self.over = False
         """The turn has ended."""
+        self.fault = ""
+        """Why it did not end by itself."""
 
     def __call__(self, at: float, action: str, payload: dict[str, Any]) -> None:
         self.seq = max(self.seq, payload.get("seq", 0))
@@ -37,6 +39,7 @@ class Stamps:
                 self.reloads += 1
             case "session.turn.completed":
                 self.over = True
+                self.fault = "" if payload["cause"] == "agent" else str(payload["cause"])
 
     def take(self, at: float, text: str) -> None:
         """Some chunks that came at `at`."""

@@ -101,6 +101,8 @@ async def _run(
             await asyncio.sleep(POLL_S)
     used = kandev.used_s() - used
     frames, client.kept = client.kept, None
+    if faults := {ear.fault for ear in ears.values() if ear.fault}:
+        raise RuntimeError(f"turns did not end by themselves: {'; '.join(sorted(faults))}")
     lags = [lag for ear in ears.values() for lag in ear.lags]
     took = max(ear.last_at for ear in ears.values()) - began
     lost = sum(ear.skipped + each - ear.last for ear in ears.values())

@@ -1,7 +1,9 @@
 """A JSON-RPC peer over an agent's pipes: one reader, wire order kept, nothing that an agent sends kills it.
 
 Each incoming message is handled to its end before the next is looked at, so an agent that says more than its
-journal takes has to wait. Not here: what methods mean (`kandev.agentctl.adapters`).
+journal takes has to wait. Between any two of them everybody else has a turn: of an agent that talks faster
+than it is read the next words are always there, and reading them would never wait. Not here: what methods
+mean (`kandev.agentctl.adapters`).
 
 Source: JSON-RPC 2.0 (jsonrpc.org/specification), one message a line as ACP's and Codex's stdio transports
 have it.
@@ -111,6 +113,8 @@ class Peer:
             while chunk := await self._stream.read():
                 for line in self._lines.feed(chunk):
                     await self._line(line)
+                    await asyncio.sleep(0)
+                await asyncio.sleep(0)
             for line in self._lines.end():
                 await self._line(line)
             if (text := self._bad.rest(0.0, at_once=True)) is not None:
