@@ -37,7 +37,7 @@ class Stamps:
                 self.take(at, payload["append"])
             case "session.reload":
                 self.reloads += 1
-            case "session.turn.completed":
+            case "session.turn.completed" if payload["cause"] != "refused":  # else it is tried again
                 self.over = True
                 self.fault = "" if payload["cause"] == "agent" else str(payload["cause"])
 

@@ -17,7 +17,8 @@ from typing import IO
 
 from kandev.agentctl.branding import brand_of, branding
 from kandev.agentctl.failures import StartFailed
-from kandev.agentctl.looking import EXECUTION_MARK, HOME_MARK, read_stat
+from kandev.agentctl.looking import read_stat
+from kandev.agentctl.origins import EXECUTION_MARK, HOME_MARK
 
 PR_SET_CHILD_SUBREAPER = 36
 """linux/prctl.h"""

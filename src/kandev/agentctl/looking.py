@@ -5,7 +5,7 @@ belongs, by a shared session, and by the execution's control group. Children cha
 group, their parent and their session, so none of these is enough alone. Not here: ending them
 (`kandev.agentctl.ending`).
 
-Formats: proc(5), "/proc/pid/stat" and "/proc/pid/environ".
+Format: proc(5), "/proc/pid/stat".
 """
 
 import os
@@ -14,16 +14,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kandev.agentctl.branding import brand_of, is_of_home, read_brand
+from kandev.agentctl.branding import brand_of, is_of_home
+from kandev.agentctl.origins import (
+    EXECUTION_MARK,
+    HOME_MARK,
+    INCARNATION_MARK,
+    Environment,
+    Key,
+    Origin,
+    Origins,
+    read_file,
+)
 from kandev.wire import agentctl as wire
 
-EXECUTION_MARK = "KANDEV_EXECUTION"
-HOME_MARK = "KANDEV_HOME"
-INCARNATION_MARK = "KANDEV_INCARNATION"
 COMMAND_SHOWN = 200
 """Characters of a command line that are shown."""
-
-Environment = dict[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,16 @@ class Stat:
         """A zombie is not, unless only its first thread has ended."""
         return self.state not in ("Z", "X") or self.threads > 1
 
+    @property
+    def key(self) -> Key:
+        """What tells it from a later process of the same number."""
+        return self.pid, self.start_time
+
 
 def read_stat(pid: int) -> Stat | None:
     """None when there is no such process. Raises OSError when nobody can tell (no descriptors left)."""
     try:
-        data = Path(f"/proc/{pid}/stat").read_bytes()
+        data = read_file(f"/proc/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     # The name may hold spaces and parentheses: the last one closes it.
@@ -64,19 +74,9 @@ def read_stat(pid: int) -> Stat | None:
     )
 
 
-def read_environment(pid: int) -> Environment:
-    """What a process was started with; empty when it cannot be read (another user's, or gone)."""
-    try:
-        data = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return {}
-    pairs = (entry.partition(b"=") for entry in data.split(b"\0") if entry)
-    return {name: value for name, _, value in pairs}
-
-
 def snapshot() -> dict[int, Stat]:
     """Every process that is alive now."""
-    stats = (read_stat(int(entry.name)) for entry in os.scandir("/proc") if entry.name.isdigit())
+    stats = (read_stat(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - fast
     return {stat.pid: stat for stat in stats if stat is not None and stat.alive}
 
 
@@ -107,16 +107,16 @@ class Mark:
     carried: Callable[[Environment], bool]
     branded: Callable[[int], bool]
 
-    def on(self, pid: int) -> bool:
+    def on(self, origin: Origin) -> bool:
         """Whether a process bears it. The environment decides where it says anything of us; the brand is for
-        processes that were given another one, or whose one cannot be read."""
-        environment = read_environment(pid)
-        if self.carried(environment):
+        the others."""
+        if self.carried(origin.marks):
             return True
-        if EXECUTION_MARK.encode() in environment:
-            return False
-        brand = read_brand(pid)
-        return brand is not None and self.branded(brand)
+        return origin.brand is not None and self.branded(origin.brand)
+
+
+ORIGINS = Origins()
+"""Shared by all families: each of them looks at the same processes."""
 
 
 @dataclass
@@ -130,17 +130,19 @@ class Family:
     """
 
     mark: Mark
-    root: tuple[int, int] | None = None
+    root: Key | None = None
     grouped: Callable[[], Iterable[int]] = tuple
     others: Callable[[], Iterable[int]] = tuple
-    seen: set[tuple[int, int]] = field(default_factory=set)
+    seen: set[Key] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self) -> list[wire.Process]:
         """Every live member, by pid. This program and its ancestors are never members."""
         with self._lock:
-            members = self._members(snapshot())
-            self.seen = {(stat.pid, stat.start_time) for stat in members}
+            table = snapshot()
+            ORIGINS.forget([stat.key for stat in table.values()])
+            members = self._members(table)
+            self.seen = {stat.key for stat in members}
         return [describe(stat) for stat in sorted(members, key=lambda stat: stat.pid)]
 
     def _members(self, table: dict[int, Stat]) -> list[Stat]:
@@ -161,14 +163,14 @@ class Family:
 
     def _begins(self, stat: Stat, me: int, others: set[int]) -> bool:
         """By itself, not by another member."""
-        if (stat.pid, stat.start_time) in self.seen or (stat.pid, stat.start_time) == self.root:
+        if stat.key in self.seen or stat.key == self.root:
             return True
         if self.root is not None and stat.parent == me and stat.session == self.root[0] != stat.pid:
             # Its parent died and it came back to us, still in the session that the first process led.
             return stat.pid not in others
         if self.root is not None and stat.start_time < self.root[1]:
             return False  # older than the first process: nothing of it needs to be read
-        return self.mark.on(stat.pid)
+        return self.mark.on(ORIGINS.of(stat.key))
 
 
 def _follows(stat: Stat, member: Stat, own_session: int) -> bool:
@@ -208,5 +210,6 @@ def find_marked(execution_id: str | None, home: str) -> list[wire.Process]:
     """All live processes that bear our mark, without their unmarked kin."""
     mark = mark_of(execution_id, home)
     mine = lineage(os.getpid())
-    found = [stat for stat in snapshot().values() if stat.pid not in mine and mark.on(stat.pid)]
+    stats = [stat for stat in snapshot().values() if stat.pid not in mine]
+    found = [stat for stat in stats if mark.on(ORIGINS.of(stat.key))]
     return [describe(stat) for stat in sorted(found, key=lambda stat: stat.pid)]

@@ -28,7 +28,8 @@ from kandev.agentctl.fences import Fences
 from kandev.agentctl.guarding import Guard
 from kandev.agentctl.home import Home, HomeFailed, Info, start_time
 from kandev.agentctl.instances import Instances
-from kandev.agentctl.looking import HOME_MARK, INCARNATION_MARK, find_marked
+from kandev.agentctl.looking import find_marked
+from kandev.agentctl.origins import HOME_MARK, INCARNATION_MARK
 from kandev.agentctl.process import become_subreaper, end_marked
 from kandev.agentctl.programs import Programs
 from kandev.agentctl.segments import write_all

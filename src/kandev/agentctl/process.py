@@ -12,7 +12,8 @@ from kandev.agentctl.adapters.base import StartFailed
 from kandev.agentctl.child import Child, become_subreaper, launch, reap_orphans, watched_children
 from kandev.agentctl.ending import end_family, end_marked
 from kandev.agentctl.grouping import Group, own_group
-from kandev.agentctl.looking import EXECUTION_MARK, HOME_MARK, Family, find_marked, mark_of
+from kandev.agentctl.looking import Family, find_marked, mark_of
+from kandev.agentctl.origins import EXECUTION_MARK, HOME_MARK
 from kandev.agentctl.pipes import Drain, ReadEnd, Tail, WriteEnd, close_all, open_pipe
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire

@@ -195,8 +195,9 @@ class Turns:
             return
         turn.ended = True
         self._permissions.end_all(turn.identity)
-        outlived = [process for process in self._look() if _key(process) not in turn.before]
-        self._outlived = {_key(process) for process in (*self.left_behind(), *outlived)}
+        found = self._look()  # once: it reads all of /proc
+        outlived = [process for process in found if _key(process) not in turn.before]
+        self._outlived = self._outlived.intersection(map(_key, found)).union(map(_key, outlived))
         self._attribution.ended(_now())
         if turn.cancel_written:
             self._settle_until = _now() + self._settings.cancel_settle_s

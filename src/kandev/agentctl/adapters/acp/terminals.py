@@ -16,7 +16,8 @@ from kandev.agentctl.adapters.acp.files import Files
 from kandev.agentctl.adapters.base import StartFailed
 from kandev.agentctl.child import Child, launch
 from kandev.agentctl.ending import end_family, send_signal
-from kandev.agentctl.looking import Environment, Family, Mark
+from kandev.agentctl.looking import Family, Mark
+from kandev.agentctl.origins import Environment
 from kandev.agentctl.pipes import Drain, close_all, open_pipe
 from kandev.agentctl.rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from kandev.agentctl.settings import Settings
