@@ -221,7 +221,7 @@ def _read_ends(journal: Journal) -> tuple[set[str], wire.ProcessExited | None]:
     seq = journal.acknowledged_seq + 1
     while lines := journal.read_from(seq):
         for number, line in lines:
-            frame = msgspec.json.decode(line, type=wire.AnyFrame)
+            frame = wire.read_frame(line)
             if isinstance(frame, wire.PromptTaken):
                 taken.add(frame.dispatch_id)
             over = frame if isinstance(frame, wire.ProcessExited) else None

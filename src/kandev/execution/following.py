@@ -93,10 +93,9 @@ async def _next(connection: ClientConnection, seconds: float | None) -> bytes | 
 
 def _read(line: bytes) -> wire.AnyFrame:
     try:
-        frame: wire.AnyFrame = msgspec.json.decode(line, type=wire.AnyFrame)
+        return wire.read_frame(line)
     except msgspec.DecodeError as error:
         raise Unreachable(f"agentctl sent a frame that cannot be read: {error}.") from error
-    return frame
 
 
 async def _acknowledge_last(connection: ClientConnection, committed: Callable[[], int]) -> None:

@@ -374,3 +374,11 @@ AnyFrame = (
     | TurnEnded
     | ProcessExited
 )
+
+# Made once: for a union of types msgspec's decode() works out anew, with each call, what they have in common.
+_FRAMES = msgspec.json.Decoder(AnyFrame)
+
+
+def read_frame(line: bytes | str) -> AnyFrame:
+    """A line of a journal. Raises msgspec.DecodeError."""
+    return _FRAMES.decode(line)

@@ -261,7 +261,7 @@ class Host:
     async def frames(self, execution: str = "e1", after: int = 0) -> list[wire.AnyFrame]:
         """What the journal holds behind `after`."""
         journal = self.instances.get(execution).journal
-        return [msgspec.json.decode(line, type=wire.AnyFrame) for _, line in journal.read_from(after + 1)]
+        return [wire.read_frame(line) for _, line in journal.read_from(after + 1)]
 
     def kinds(self, execution: str = "e1") -> list[str]:
         journal = self.instances.get(execution).journal
@@ -270,7 +270,7 @@ class Host:
 
 async def receive(connection: ClientConnection, count: int) -> list[wire.AnyFrame]:
     async with asyncio.timeout(SOON):
-        return [msgspec.json.decode(await connection.recv(), type=wire.AnyFrame) for _ in range(count)]
+        return [wire.read_frame(await connection.recv()) for _ in range(count)]
 
 
 async def acknowledge(connection: ClientConnection, seq: int) -> None:
