@@ -7,6 +7,7 @@ what a journal holds (`journal`), and the rules that use epoch and tombstones (`
 
 import fcntl
 import os
+import time
 import uuid
 from pathlib import Path
 
@@ -17,6 +18,10 @@ from kandev.agentctl.segments import write_all, write_whole
 KEPT_TOMBSTONES = 10_000
 """Ids are never used again, and a late create comes seconds after its DELETE, not thousands of executions
 later."""
+
+
+LOOKS_S = (0.01, 0.05)
+"""Pauses before the lock counts as another agentctl's."""
 
 
 class HomeFailed(Exception):
@@ -49,13 +54,21 @@ class Home:
             raise HomeFailed(
                 f"The home {path} cannot be written ({error.strerror}); choose another with --home."
             ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not self._take():
             os.close(self._lock)
-            raise HomeFailed(
-                f"An agentctl runs already in {path}; stop it first, or use another home."
-            ) from error
+            raise HomeFailed(f"An agentctl runs already in {path}; stop it first, or use another home.")
+
+    def _take(self) -> bool:
+        """A backend that looks whether the lock is held has it for a moment."""
+        for pause_s in (*LOOKS_S, None):
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if pause_s is not None:
+                    time.sleep(pause_s)
+                continue
+            return True
+        return False
 
     def close(self) -> None:
         os.close(self._lock)
@@ -68,6 +81,13 @@ class Home:
 
     def publish(self, info: Info) -> None:
         write_whole(self.info_path, msgspec.json.encode(info))
+
+    def is_published(self, info: Info) -> bool:
+        """Whether the file still says so: somebody may have deleted it, or put an older one there."""
+        try:
+            return self.info_path.read_bytes() == msgspec.json.encode(info)
+        except OSError:
+            return False
 
     def withdraw(self) -> None:
         self.info_path.unlink(missing_ok=True)

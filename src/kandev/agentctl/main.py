@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 TOKEN_VARIABLE = "KANDEV_AGENTCTL_TOKEN"  # noqa: S105 - the name of a variable
 ACK_MAX_BYTES = 64 * 1024
 """All that a stream's client sends are acknowledgements."""
+FINDABLE_S = 2
+"""How often it looks whether its file is still there."""
 CLOSE_S = 2
 """Streams get so long to take the last frames when agentctl ends."""
 
@@ -74,10 +76,11 @@ def main(argv: list[str]) -> int:
     try:
         logs.set_up(os.environ.get("KANDEV_LOG_LEVEL", "info"))
         settings = from_environment()
-        home = Home(Path(arguments.home).expanduser().absolute())
+        # One spelling of the home: marks are compared as text, by agentctls that were told others.
+        home = Home(Path(arguments.home).expanduser().resolve())
         with contextlib.closing(home), _bind(arguments.host, arguments.port) as listening:
             asyncio.run(_run(home, settings, arguments.host, listening))
-    except (BadSetting, HomeFailed, ValueError) as error:
+    except (BadSetting, HomeFailed, ValueError, RuntimeError) as error:
         sys.stderr.write(f"kandev agentctl: {error}\n")
         return 1
     return 0
@@ -119,10 +122,12 @@ async def _run(home: Home, settings: Settings, host: str, listening: socket.sock
     server = Server(server_config(doors.app()), lambda: _say_ready(home, info))
     async with asyncio.TaskGroup() as group:
         lonely = group.create_task(orphaned.watch(instances, activity, settings.orphan_s, end.set))
+        findable = group.create_task(_stay_findable(home, info))
         serving = group.create_task(server.serve(sockets=[listening]))
         try:
             await end.wait()
         finally:
+            findable.cancel()
             home.withdraw()
             await instances.close()
         lonely.cancel()
@@ -141,6 +146,16 @@ def _info(home: Home, host: str, listening: socket.socket) -> Info:
         version=__version__,
         incarnation=uuid.uuid4().hex,
     )
+
+
+async def _stay_findable(home: Home, info: Info) -> None:
+    """Without its file a living agentctl keeps every other one away and is found by nobody."""
+    while True:
+        await asyncio.sleep(FINDABLE_S)
+        if not home.is_published(info):
+            log.warning("%s was changed by another hand; it is written anew", home.info_path)
+            with contextlib.suppress(OSError):
+                home.publish(info)
 
 
 def _say_ready(home: Home, info: Info) -> None:

@@ -211,7 +211,7 @@ class LocalAgents:
 
     async def _reach(self, deadline: float) -> Client:
         info = await self._sidecar.ensure(deadline)
-        if self._client is None or self._info is None or self._info.incarnation != info.incarnation:
+        if self._client is None or self._info != info:
             if self._client is not None:
                 # Calls to it may be under way: they end by themselves, it is closed with us.
                 self._old.append(self._client)

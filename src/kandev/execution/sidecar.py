@@ -1,10 +1,13 @@
 """The agentctl of this machine: found again, or started on demand, so that it outlives the backend.
 
-One per home: `agentctl.json` says where, pid and start time say whether it still lives, agentctl's own
-lock keeps a second one away. Not here: requests to it (`client`).
+One per home: `agentctl.json` says where and of which home, pid and start time say whether it still lives,
+agentctl's own lock proves that it is no file which somebody left, and keeps a second one away. Not here:
+requests to it (`client`).
 """
 
 import asyncio
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -21,6 +24,7 @@ class Info(msgspec.Struct, kw_only=True):
     """What of `agentctl.json` the backend needs."""
 
     url: str
+    home: str
     pid: int
     start_time: int
     token: str
@@ -38,15 +42,39 @@ class Sidecar:
         self._command = command or (sys.executable, "-m", "kandev", "agentctl")
         self._starting = asyncio.Lock()
         self._children: list[subprocess.Popen[bytes]] = []
+        self._proven: Info | None = None
 
     def find(self) -> Info | None:
-        """The agentctl that lives; None when there is none."""
+        """The agentctl of this home that lives; None when there is none, or its file cannot be believed."""
         self._reap()
         try:
             info = msgspec.json.decode((self._home / "agentctl.json").read_bytes(), type=Info)
         except (OSError, msgspec.DecodeError):
             return None
-        return info if self.lives(info) else None
+        if not self.lives(info):
+            return None
+        if info != self._proven:
+            if not (self._is_of_home(info) and self._is_held()):
+                return None
+            self._proven = info
+        return info
+
+    def _is_of_home(self, info: Info) -> bool:
+        """The file may be in a copy of the home; and a home has several spellings."""
+        with contextlib.suppress(OSError, ValueError):
+            return Path(info.home).samefile(self._home)
+        return False
+
+    def _is_held(self) -> bool:
+        """Some agentctl holds the home's lock. Asked once for each that is found, not while one starts."""
+        try:
+            with (self._home / "agentctl.lock").open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def lives(self, info: Info) -> bool:
         self._reap()
