@@ -2,12 +2,29 @@
 # An ACP agent that starts in a millisecond and says just enough, for tests that need very many of them.
 # $1 is how it behaves: `obeys` (echoes "done" to every prompt), `leaves` (a child in a session of its own
 # outlives it), `exits`, `refuses` (the handshake), `silent` (never answers), `deaf` (ends no turn, obeys no cancel),
-# `waits` (ends a turn only when it is cancelled). Conversations are not kept; any can be loaded.
+# `waits` (ends a turn only when it is cancelled), `counts` (five numbers a second, until the file $2 is there). It keeps
+# no conversation, and loads any.
 case $1 in
     exits) echo "no key was found" >&2; exit 3 ;;
     silent) exec cat >/dev/null ;;
     leaves) setsid sleep 600 >/dev/null 2>&1 & ;;
 esac
+
+say() { # session, text
+    printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%s","update":%s' "$1" \
+        '{"sessionUpdate":"agent_message_chunk","messageId":"m'"$id"'","content":{"type":"text","text":'
+    printf '"%s"}}}}\n' "$2"
+}
+
+count() { # session, the file that ends it
+    number=0
+    until [ -e "$2" ]; do
+        number=$((number + 1))
+        say "$1" "$number "
+        sleep 0.2
+    done
+    say "$1" end
+}
 
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 
@@ -27,8 +44,10 @@ while IFS= read -r line; do
         *'"method":"session/prompt"'*)
             session=${line#*'"sessionId":"'}
             session=${session%%'"'*}
-            printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%s","update":%s}}\n' "$session" \
-                '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"done"}}'
+            case $1 in
+                counts) count "$session" "$2" ;;
+                *) say "$session" done ;;
+            esac
             case $1 in
                 deaf | waits) turn=$id ;;
                 *) answer "$id" '{"stopReason":"end_turn"}' ;;
