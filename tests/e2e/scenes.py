@@ -4,6 +4,7 @@ Not here: starting a Kandev and talking to it (`kandev`), running its command li
 """
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from tests.e2e.kandev import DEADLINE_S, Events, Kandev
 
@@ -99,6 +102,20 @@ def marked(session_id: str) -> list[int]:
                 if words.get("KANDEV_EXECUTION", "").startswith(session_id):
                     found.append(int(name))
     return found
+
+
+async def nothing_left(session_id: str) -> None:
+    """Until no process of the session lives."""
+    await until_true(lambda: not marked(session_id), f"no process of {session_id}")
+
+
+async def no_instances(kandev: Kandev) -> bool:
+    """Whether agentctl has nothing at all, as it says itself."""
+    info = json.loads((kandev.home / "agentctl.json").read_text())
+    async with httpx.AsyncClient(trust_env=False) as http:
+        headers = {"Authorization": f"Bearer {info['token']}"}
+        answer = await http.get(f"{info['url']}/api/v1/instances", headers=headers)
+    return bool(answer.json() == {"instances": []})
 
 
 async def kill_everything(kandev: Kandev, session_id: str) -> None:

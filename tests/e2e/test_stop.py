@@ -13,6 +13,7 @@ from tests.e2e.scenes import (
     alive,
     get,
     marked,
+    nothing_left,
     nth,
     profile,
     said,
@@ -23,10 +24,6 @@ from tests.e2e.scenes import (
 
 async def stop(house: Kandev, session_id: str, **more: Any) -> None:
     assert await house.call("session.stop", {"session_id": session_id, **more}) == {"success": True}
-
-
-async def nothing_left(session_id: str) -> None:
-    await until_true(lambda: not marked(session_id), f"no process of {session_id}")
 
 
 @pytest.mark.proves("ACT-session.stop", "INV-10")

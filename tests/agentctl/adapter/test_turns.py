@@ -59,6 +59,22 @@ async def test_every_kind_of_answer_ends_the_turn_once(stage: Stage, answer: Mes
     assert stage.sink.of("turn_ended") == [end]
 
 
+@pytest.mark.field("B13")
+async def test_a_second_answer_to_a_cancelled_prompt_does_not_end_the_next_turn(stage: Stage) -> None:
+    first = await stage.prompt()
+    await stage.adapter.cancel()
+    await stage.agent.expect("session/cancel")
+    stage.agent.answer(first, {"stopReason": "cancelled"})
+    await stage.sink.until("turn_ended")
+    second = await stage.prompt("next")
+    stage.agent.answer(first, {"stopReason": "cancelled"})
+    stage.agent.text("at work")
+    await stage.sink.until("MessageChunk")
+    assert stage.sink.of("turn_ended") == [TurnEnd("cancelled")]
+    stage.agent.answer(second, {"stopReason": "end_turn"})
+    assert await stage.sink.until("turn_ended", 2) == TurnEnd("end_turn")
+
+
 async def test_a_process_that_goes_first_ends_no_turn_but_closes(stage: Stage) -> None:
     await stage.prompt()
     stage.agent.end()
@@ -199,6 +215,17 @@ async def test_a_request_that_names_only_the_tool_call_gets_its_title_from_it(st
     request_permission(stage)
     ask = await stage.sink.until("permission")
     assert (ask.title, ask.kind, ask.raw_input) == ("Write a file", "edit", {"p": 1})
+
+
+@pytest.mark.field("A13")
+async def test_what_a_helper_asks_under_a_conversation_of_its_own_reaches_the_client(stage: Stage) -> None:
+    await stage.prompt()
+    params = {"sessionId": "helper-1", "toolCall": {"toolCallId": "t9", "title": "Help"}, "options": OPTIONS}
+    stage.agent.say({"id": "h1", "method": "session/request_permission", "params": params})
+    ask = await stage.sink.until("permission")
+    assert ask.title == "Help"
+    assert await stage.adapter.answer_permission(ask.request_id, rejected=True) == "selected"
+    assert (await stage.agent.next())["id"] == "h1"
 
 
 async def test_an_option_that_was_not_offered_leaves_the_request_open(stage: Stage) -> None:

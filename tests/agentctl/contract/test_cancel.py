@@ -66,6 +66,35 @@ async def test_an_agent_that_ignores_the_cancel_is_reported_as_not_acknowledging
     assert "Ended" not in kinds(follower.frames)
 
 
+@pytest.mark.field("B11", "A19")
+async def test_a_prompt_that_is_never_answered_is_given_up_after_its_cancel(world: World) -> None:
+    up = await start(world)
+    assert await prompt(world, 1, "silent")
+    answers = await asyncio.gather(*(world.agents.cancel(turn(1), SOON) for _ in range(30)))
+    assert set(answers) == {False}
+    async with following(world, up) as follower:
+        assert (await world.agents.end("e1", force=False, deadline=SOON)).survivors == ()
+        await follower.until_exited()
+    assert "Ended" not in kinds(follower.frames)
+
+
+@pytest.mark.field("A23", "B07")
+async def test_a_cancel_by_an_old_name_spares_the_turn_that_runs_and_one_by_its_own_ends_it(
+    world: World,
+) -> None:
+    up = await start(world)
+    assert await prompt(world, 1, "say one")
+    async with following(world, up) as follower:
+        await follower.until_ended(1)
+        assert await prompt(world, 2, "say two\nsleep 60")
+        await follower.until_said("two")
+        for _ in range(5):
+            assert await world.agents.cancel(turn(1), SOON)
+        assert "Ended" not in kinds(follower.frames)[kinds(follower.frames).index("Ended") + 1 :]
+        assert await world.agents.cancel(turn(2), SOON)
+        assert (await follower.until_ended(2)).stop_reason == "cancelled"
+
+
 async def test_a_slow_agents_profile_gives_it_more_time(world: World) -> None:
     await start(world, cancel_acknowledge_s=5.0)
     assert await prompt(world, 1, "late 1")

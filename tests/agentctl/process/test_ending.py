@@ -196,6 +196,21 @@ async def test_what_an_older_incarnation_left_is_ended_though_it_shed_its_mark(
     assert alive(other)
 
 
+@pytest.mark.field("E15", "D25")
+async def test_a_process_that_only_looks_like_one_of_ours_is_left_alone(
+    start: Spawn, settings: Settings, tmp_path: Path
+) -> None:
+    with subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL) as bystander:
+        old = await start("exec sleep 600", "old", KANDEV_INCARNATION="before")
+        current = await start("exec sleep 600", "current")
+        assert await end_marked(str(tmp_path), "now", settings, ["old"]) == []
+        assert await end_left("old", str(tmp_path), [], settings) == []
+        assert (old.look(), bystander.poll()) == ([], None)
+        assert await current.end(force=True) == []
+        assert bystander.poll() is None
+        bystander.kill()
+
+
 async def test_agentctl_never_counts_itself_though_it_carries_a_mark(tmp_path: Path) -> None:
     """A Kandev that an agent started has its parent's mark."""
     program = (
