@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 
@@ -20,10 +21,11 @@ MOMENT_S = 1.5
 
 
 class Faults:
-    """One after the other. When `carry_out` returns, a backend is up."""
+    """One after the other. When `carry_out` returns, a backend is up. `may_die`: programs may die by
+    themselves meanwhile."""
 
-    def __init__(self, house: House, ledger: Ledger) -> None:
-        self._house, self._ledger = house, ledger
+    def __init__(self, house: House, ledger: Ledger, *, may_die: bool) -> None:
+        self._house, self._ledger, self._may_die = house, ledger, may_die
         self._rng = random.Random()
         self._kinds: dict[str, Callable[[], Awaitable[None]]] = {
             "kill backend": self._kill_backend,
@@ -55,7 +57,8 @@ class Faults:
                 kind = kind.removesuffix(AT_A_MOMENT)
                 await self._house.moment(self._rng.choice(MOMENTS), MOMENT_S)
                 await asyncio.sleep(self._rng.choice((0.0, 0.0, 0.001, 0.004, 0.02)))
-            await self._kinds[kind]()
+            async with self._house.changing:
+                await self._kinds[kind]()
             self._ledger.fault(deed.kind)
 
     async def _again(self) -> None:
@@ -123,7 +126,8 @@ class Faults:
 
     async def _terminate_backend(self) -> None:
         code = await self._house.stop()
-        assert code == 0, f"the backend that was told to end ended with {code}"
+        lawful = (0, -signal.SIGKILL) if self._may_die else (0,)
+        assert code in lawful, f"the backend that was told to end ended with {code}"
         await self._again()
 
     async def _terminate_agentctl(self) -> None:
@@ -151,6 +155,12 @@ class Faults:
         await self._kill_backend()
 
     async def _second(self) -> None:
-        code, said = await self._house.second()
+        try:
+            code, said = await self._house.second()
+        except subprocess.TimeoutExpired:
+            assert self._may_die, "a second backend on the home was not refused"
+            return  # the first one had just died
+        if self._may_die and code == -signal.SIGKILL:
+            return  # it took the place of the first one, which had just died, and then died itself
         right = code == 1 and "another backend uses the home" in said
         assert right, f"a second backend on the home ended with {code} and said {said!r}"

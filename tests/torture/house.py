@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +88,8 @@ class House(Kandev):
         self.agent_logs.mkdir(parents=True, exist_ok=True)
         self._http.timeout = httpx.Timeout(ANSWER_S)
         self.up = asyncio.Event()
+        self.changing = asyncio.Lock()
+        """Held by whoever kills, starts or pauses programs."""
         self._moments: dict[str, asyncio.Event] = {}
 
     def heard(self, action: str) -> None:
@@ -102,10 +105,26 @@ class House(Kandev):
                 await moment.wait()
 
     async def start(self, *arguments: str) -> dict[str, object]:
-        """Until it is ready."""
-        ready = await super().start(*arguments)
+        """Until it is ready. One that is killed by a point before that is started again."""
+        try:
+            ready = await super().start(*arguments)
+        except AssertionError:
+            if await super()._gone(signal.SIGKILL) != -signal.SIGKILL:
+                raise
+            return await self.start(*arguments)
         self.up.set()
         return ready
+
+    async def keep_up(self, died: Callable[[int], None]) -> None:
+        """For ever: a backend that dies by itself is told of, by its exit code, and followed by the next."""
+        while True:
+            await asyncio.sleep(0.03)
+            if self.changing.locked() or self.process is None or self.process.poll() is None:
+                continue
+            async with self.changing:
+                self.up.clear()
+                died(await super()._gone(signal.SIGKILL))
+                await self.start()
 
     async def kill(self) -> None:
         """`kill -9` of the backend."""

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tests.torture import points
+
 SLOTS: Final = 5
 """Sessions at once. Slots 0 and 1 share a task, so do 2 and 3."""
 TASK_OF_SLOT: Final = (0, 0, 1, 1, 2)
@@ -143,6 +145,8 @@ class Plan:
     slots: tuple[tuple[Deed, ...], ...]
     tasks: tuple[Deed, ...]
     faults: tuple[Deed, ...]
+    points: tuple[str, ...]
+    """Where programs die or stand still by themselves."""
     releases: bool
     """When the load is over, each parked queue is released by one more message."""
     ending: str
@@ -154,7 +158,7 @@ class Plan:
         named = [(f"slot {number}", deeds) for number, deeds in enumerate(self.slots)]
         for name, deeds in (*named, ("tasks", self.tasks), ("faults", self.faults)):
             lines += [f"{name}:", *(f"  +{d.pause_s:.2f} s {d.kind} {d.script!r} {d.number}" for d in deeds)]
-        return "\n".join(lines)
+        return "\n".join((*lines, "points:", *(f"  {point}" for point in self.points)))
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,7 @@ def make(seed: int, size: Size | None = None) -> Plan:
         tuple(tuple(_deed(rng, DEEDS) for _ in range(size.deeds)) for _ in range(SLOTS)),
         tuple(_task_deed(rng) for _ in range(size.task_deeds)),
         () if quiet else tuple(_fault(rng) for _ in range(rng.randint(1, size.faults))),
+        () if quiet or rng.random() < 0.2 else tuple(points.draw(rng) for _ in range(rng.randint(1, 6))),
         rng.random() < 0.6,
         rng.choice(ENDINGS),
     )

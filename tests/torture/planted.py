@@ -22,9 +22,9 @@ KEPT = contextlib.ExitStack()
 """Open until the program ends."""
 
 
-def environment(name: str) -> dict[str, str]:
-    """With it the programs start with this bug."""
-    return {"TORTURE_PLANT": name, "PYTHONPATH": f"{FOLDER}:{ROOT}:{ROOT / 'src'}"}
+def environment(name: str | None) -> dict[str, str]:
+    """With it the programs start with this bug, or ready for `points` without one."""
+    return {"TORTURE_PLANT": name or "", "PYTHONPATH": f"{FOLDER}:{ROOT}:{ROOT / 'src'}"}
 
 
 def plant(name: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from kandev.agentctl.grouping import folder_of, own_group
 from tests.e2e.scenes import turns_over, until_true
+from tests.torture import points
 from tests.torture.agentlog import read_logs
 from tests.torture.census import judge
 from tests.torture.census.remains import MOST_DESCRIPTORS, left_over
@@ -79,9 +80,13 @@ def by_itself() -> None:
 
 async def play_round(plan: Plan, folder: Path, environment: dict[str, str] | None = None) -> Outcome:
     """Never raises for what the product does: that is a violation. Leaves no process behind."""
+    markers = folder / "markers"
+    markers.mkdir()
+    if plan.points:
+        environment = {**with_bug(None), **(environment or {}), **points.environment(plan.points, markers)}
     house, outcome = House(folder / "home", environment), Outcome(plan)
     try:
-        await _play(house, plan, outcome)
+        await _play(house, plan, outcome, markers)
     except Exception:  # noqa: BLE001 - a round that breaks off is told like any other fault
         outcome.violations.append(f"harness or product: {traceback.format_exc()}")
     finally:
@@ -91,35 +96,47 @@ async def play_round(plan: Plan, folder: Path, environment: dict[str, str] | Non
     return outcome
 
 
-async def _play(house: House, plan: Plan, outcome: Outcome) -> None:
+async def _play(house: House, plan: Plan, outcome: Outcome, markers: Path) -> None:
     ledger = outcome.ledger
     board = Board(house, ledger, plan)
     await house.start()
-    await board.set_up()
+    keeping_up = asyncio.create_task(house.keep_up(lambda code: _died(outcome, code)))
     try:
+        await board.set_up()
         async with asyncio.timeout(LOAD_S), asyncio.TaskGroup() as group:
             for slot, deeds in enumerate(plan.slots):
                 group.create_task(Player(board, slot).play(deeds))
             group.create_task(play_tasks(board, plan.tasks))
-            group.create_task(Faults(house, ledger).carry_out(plan.faults))
+            faults = Faults(house, ledger, may_die=bool(plan.points))
+            group.create_task(faults.carry_out(plan.faults))
         async with asyncio.timeout(LOAD_S):
             await board.insist()
         moving = await settle(board)
         if plan.releases and not moving:
             await board.release()
-            moving = await settle(board)
+        ledger.faults["points reached"] = points.disarm(plan.points, markers)
+        moving = moving or await settle(board)
         evidence = outcome.evidence = await quiet_evidence(house, ledger)
         while not moving and stirred(evidence, house):
             moving = await settle(board)
             evidence = outcome.evidence = await quiet_evidence(house, ledger)
         outcome.violations += [f"nothing waits without end: {why}" for why in moving]
+        keeping_up.cancel()
         await _end(board, plan.ending, evidence)
     finally:
+        keeping_up.cancel()
+        await asyncio.wait({keeping_up})
         await board.leave()
     evidence.heard = [heard for watcher in board.watchers for heard in watcher.heard]
     _look_behind(house, evidence)
     outcome.violations += judge(evidence)
     outcome.figures = figures(evidence)
+
+
+def _died(outcome: Outcome, code: int) -> None:
+    outcome.ledger.happened.append(f"{time.monotonic_ns()} the backend ended with {code}")
+    if code != -signal.SIGKILL:
+        outcome.violations.append(f"the backend ended by itself, with {code}")
 
 
 def figures(evidence: Evidence) -> dict[str, int]:

@@ -34,7 +34,7 @@ async def test_after_random_load_and_random_kills_everything_adds_up(seed: int, 
 def calm(script: str) -> Plan:
     """One message to each of five agents, nothing else, and everything stopped at the end."""
     slots = tuple((Deed("message", 0.1, script),) for _ in range(5))
-    return Plan(0, slots, (), (), releases=False, ending="stop sessions", patience_s=60)
+    return Plan(0, slots, (), (), (), releases=False, ending="stop sessions", patience_s=60)
 
 
 async def test_a_calm_round_shows_every_word_and_leaves_nothing(tmp_path: Path) -> None:

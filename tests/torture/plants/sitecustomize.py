@@ -1,14 +1,19 @@
-"""Python imports this at each start when the folder is on its path: plants the named bug in our programs.
+"""Python imports this at each start when the folder is on its path: it plants a bug, and arms points.
 
-Only into the backend and into agentctl; everything else starts as it is.
+Only in the backend and in agentctl; everything else starts as it is.
 """
 
 import os
 import sys
 
-PROGRAMS = ("serve", "agentctl")
+program = next((word for word in sys.orig_argv if word in ("serve", "agentctl")), None)
 
-if (name := os.environ.get("TORTURE_PLANT")) and any(word in PROGRAMS for word in sys.orig_argv):
-    from tests.torture.planted import plant
+if program is not None:
+    if os.environ.get("TORTURE_PLANT"):
+        from tests.torture.planted import plant
 
-    plant(name)
+        plant(os.environ["TORTURE_PLANT"])
+    if os.environ.get("TORTURE_POINTS"):
+        from tests.torture.points import arm
+
+        arm(program)
