@@ -2,8 +2,8 @@
 it.
 
 `<revision>.sql` is a dump with rows of all kinds; `<revision>.json` is what `reading.everything` told of it
-then. A new migration gets both from `python -m tests.storage.schemas`, which upgrades the newest one there
-is. They are never changed afterwards.
+then. A new migration gets both from `python -m tests.storage.schemas [DATABASE]`. They are never changed
+afterwards.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""`python -m tests.storage.schemas`: writes the fixture of the newest version, from the newest there is.
+"""`python -m tests.storage.schemas [DATABASE]`: writes the fixture of the newest version.
 
-One that is there is never written again: it is what people have.
+It is made from the database that is named (its log is read too, and it is brought to the newest version),
+else from the newest fixture there is, where a migration makes no table that needs rows. Look through the file
+for paths and names of the machine that it was made on. One that is there is never written again: it is what
+people have.
 """
 
 from __future__ import annotations
