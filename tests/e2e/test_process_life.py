@@ -20,6 +20,7 @@ from tests.e2e.scenes import (
     nth,
     said,
     turns_over,
+    until_holds,
     until_true,
 )
 
@@ -289,3 +290,30 @@ async def test_a_backend_that_is_ended_while_it_still_looks_around_complains_of_
     assert await ending == 0
     assert "never awaited" not in errors(kandev)
     assert list((kandev.home / "agentctl" / "journals").iterdir()) == []
+
+
+async def test_an_agentctl_that_is_killed_again_and_again_costs_the_backend_no_descriptors(
+    kandev: Kandev,
+) -> None:
+    assert kandev.process is not None
+    descriptors = Path(f"/proc/{kandev.process.pid}/fd")
+    sessions = await asyncio.gather(*(kandev.session("say hello") for _ in range(6)))
+
+    async def said_again(task_id: str, session_id: str, word: str) -> None:
+        async with kandev.watching(session_id) as events:
+            await add(kandev, task_id, session_id, f"say {word}")
+            await events.until("session.message.added", lambda p: p["message"]["content"] == word)
+
+    async def without_process(session_id: str) -> bool:
+        return "execution" not in await get(kandev, session_id)
+
+    await asyncio.gather(*(said_again(*session, "at first") for session in sessions))
+    at_first = len(list(descriptors.iterdir()))
+    for word in ("one", "two", "three"):
+        os.kill(kandev.agentctl_pid(), signal.SIGKILL)
+        for _, session_id in sessions:
+            await until_holds(lambda id=session_id: without_process(id), "its end is noticed")  # type: ignore[misc]
+        await asyncio.gather(*(said_again(*session, word) for session in sessions))
+    await until_true(
+        lambda: len(list(descriptors.iterdir())) <= at_first + 6, "connections to the dead ones are closed"
+    )

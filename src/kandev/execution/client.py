@@ -40,6 +40,8 @@ class Client:
         self.url = url
         self.epoch = 0
         self._token = token
+        self._calls = 0
+        self._retired = False
         self._http = httpx.AsyncClient(
             base_url=url,
             timeout=None,  # noqa: S113 - each call has its own deadline, for the whole of it
@@ -52,6 +54,12 @@ class Client:
 
     async def close(self) -> None:
         await self._http.aclose()
+
+    async def retire(self) -> None:
+        """Its agentctl is gone: close, when the calls under way have ended by themselves."""
+        self._retired = True
+        if not self._calls:
+            await self.close()
 
     async def health(self, deadline: float) -> wire.Health:
         return await self._ask("GET", "/health", wire.Health, deadline)
@@ -102,6 +110,7 @@ class Client:
         self, method: str, path: str, deadline: float, asked: wire.Document | None
     ) -> httpx.Response:
         content = None if asked is None else msgspec.json.encode(asked)
+        self._calls += 1
         try:
             async with asyncio.timeout(deadline):
                 return await self._http.request(method, path, content=content, headers=self.headers())
@@ -111,6 +120,10 @@ class Client:
             raise Unreachable(f"agentctl did not answer within {deadline:g} s.") from error
         except (httpx.HTTPError, OSError) as error:
             raise Unreachable(f"The connection to agentctl broke: {error!r}.") from error
+        finally:
+            self._calls -= 1
+            if self._retired and not self._calls:
+                await self.close()
 
 
 def _read(response: httpx.Response, kind: type[T]) -> T:

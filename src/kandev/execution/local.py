@@ -41,7 +41,6 @@ class LocalAgents:
         self._epoch = 0
         self._client: Client | None = None
         self._info: Info | None = None
-        self._old: list[Client] = []
 
     # -- executions -----------------------------------------------------------------------------
 
@@ -157,10 +156,9 @@ class LocalAgents:
             if going_on == 0:
                 await self._sidecar.end(max(0.0, ends - time.monotonic()))
         finally:
-            for client in (*self._old, *([self._client] if self._client else [])):
-                await client.close()
+            if self._client is not None:
+                await self._client.close()
             self._client = None
-            self._old.clear()
         return going_on
 
     async def _end_idle(self, *, stop_agents: bool, deadline: float) -> int:
@@ -212,12 +210,11 @@ class LocalAgents:
     async def _reach(self, deadline: float) -> Client:
         info = await self._sidecar.ensure(deadline)
         if self._client is None or self._info != info:
-            if self._client is not None:
-                # Calls to it may be under way: they end by themselves, it is closed with us.
-                self._old.append(self._client)
-            self._info = info
+            old, self._info = self._client, info
             self._client = Client(info.url, info.token)
             self._client.epoch = self._epoch
+            if old is not None:
+                await old.retire()
         return self._client
 
 
