@@ -11,7 +11,7 @@ from typing import Any
 from tests.e2e.kandev import Kandev
 from tests.torture.agentlog import AgentLog, read_logs
 from tests.torture.house import House, Running, running
-from tests.torture.ledger import Ledger
+from tests.torture.ledger import Ledger, now
 from tests.torture.watcher import Heard
 
 Row = dict[str, Any]
@@ -32,6 +32,8 @@ class Books:
     streams: list[Row] = field(default_factory=list)
     notifications: list[Row] = field(default_factory=list)
     messages: dict[str, list[Row]] = field(default_factory=dict)
+    read_at: str = "9"
+    """What was answered later is not judged by these rows."""
     faults: list[str] = field(default_factory=list)
     """What `integrity_check` and `foreign_key_check` found."""
 
@@ -61,7 +63,7 @@ class Evidence:
 
 def read_books(database: Path) -> Books:
     """One consistent look."""
-    books = Books()
+    books = Books(read_at=now())
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, isolation_level=None)
     connection.row_factory = sqlite3.Row
     try:

@@ -44,6 +44,19 @@ SHRUNK = {
     "KANDEV_QUEUE_MAX_PER_SESSION": "6",
 }
 """What people wait for is short; what only a broken or an overloaded machine reaches is generous."""
+TIGHT = {
+    "KANDEV_CANCEL_ACKNOWLEDGE_S": "0.15",
+    "KANDEV_MESSAGE_ANSWER_S": "0.3",
+    "KANDEV_PROMPT_ACCEPT_S": "0.4",
+    "KANDEV_LAUNCH_S": "1.2",
+    "KANDEV_AGENTCTL_CALL_S": "0.7",
+    "KANDEV_AGENTCTL_LOST_S": "1",
+    "KANDEV_WRITE_S": "2",
+    "KANDEV_TEARDOWN_KILL_S": "0.5",
+    "KANDEV_TEARDOWN_S": "1.5",
+    "KANDEV_JOURNAL_MAX_BYTES": "60000",
+}
+"""On top of the others: everything that waits runs out now and then, and is settled in its defined way."""
 ANSWER_S = 60.0
 """Longer than any deadline above: whoever is not answered by then waits without end."""
 

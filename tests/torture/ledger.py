@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
+
+
+def now() -> str:
+    """As the product's own times."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass
@@ -26,12 +32,12 @@ class Sent:
 
 @dataclass
 class Asked:
-    """One other request. Times are nanoseconds of the monotonic clock. `answer` None: refused, or unheard."""
+    """One other request. Times are RFC 3339, as the database has them. `answer` None: refused, or unheard."""
 
     action: str
     payload: dict[str, Any]
-    at: int = field(default_factory=time.monotonic_ns)
-    answered_at: int | None = None
+    at: str = field(default_factory=now)
+    answered_at: str = ""
     answer: dict[str, Any] | None = None
     refusal: tuple[str, dict[str, Any]] | None = None
 

@@ -150,11 +150,14 @@ class Plan:
     releases: bool
     """When the load is over, each parked queue is released by one more message."""
     ending: str
+    tight: bool = False
+    """With deadlines that run out under load."""
     patience_s: float = 0.8
     """So long turns may end by themselves, when the load is over, before they are cancelled."""
 
     def __str__(self) -> str:
-        lines = [f"seed {self.seed}, {'releases, ' * self.releases}ending: {self.ending}"]
+        words = "tight, " * self.tight + "releases, " * self.releases
+        lines = [f"seed {self.seed}, {words}ending: {self.ending}"]
         named = [(f"slot {number}", deeds) for number, deeds in enumerate(self.slots)]
         for name, deeds in (*named, ("tasks", self.tasks), ("faults", self.faults)):
             lines += [f"{name}:", *(f"  +{d.pause_s:.2f} s {d.kind} {d.script!r} {d.number}" for d in deeds)]
@@ -183,6 +186,7 @@ def make(seed: int, size: Size | None = None) -> Plan:
         () if quiet or rng.random() < 0.2 else tuple(points.draw(rng) for _ in range(rng.randint(1, 6))),
         rng.random() < 0.6,
         rng.choice(ENDINGS),
+        tight=rng.random() < 0.3,
     )
 
 

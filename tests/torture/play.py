@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import random
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -19,7 +18,7 @@ from websockets.exceptions import WebSocketException
 from tests.e2e.kandev import DEADLINE_S, CallFailed
 from tests.e2e.scenes import profile, repository, repository_id
 from tests.torture.house import House
-from tests.torture.ledger import Asked, Ledger, Sent
+from tests.torture.ledger import Asked, Ledger, Sent, now
 from tests.torture.plan import AGENTS, TASK_OF_SLOT, Deed, Plan
 from tests.torture.watcher import Watcher
 
@@ -41,13 +40,15 @@ class Board:
 
     async def set_up(self) -> None:
         """The agents whose every word is written down, and the tasks; the last works on a repository."""
+        self.tasks.clear()
+        self.others.clear()
         env = {"MOCK_AGENT_LOG": str(self.house.agent_logs)}
         env |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
         self.profile = await profile(self.house, name="Tortured", env=env)
         for start, more in AGENTS:
             habits = {**env, "MOCK_AGENT_START": start}
             self.others.append(await profile(self.house, name=f"Other {start}", env=habits, **more))
-        folder = repository(self.house.home.parent / "repository")
+        folder = repository(self.house.home.parent / f"repository-{next(self._numbers)}")
         self.repositories = [{"repository_id": await repository_id(self.house, folder)}]
         for number in range(max(TASK_OF_SLOT) + 1):
             self.tasks.append(await self.new_task(number))
@@ -93,7 +94,7 @@ class Board:
         except (httpx.HTTPError, ValueError) as broken:
             self._unheard(f"{action} {payload}", broken)
             return asked
-        asked.answered_at = time.monotonic_ns()
+        asked.answered_at = now()
         return asked
 
     async def deliver(self, sent: Sent) -> None:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from kandev.agentctl.grouping import folder_of, own_group
 from tests.e2e.scenes import turns_over, until_true
 from tests.torture import points
@@ -23,7 +25,7 @@ from tests.torture.census import judge
 from tests.torture.census.remains import MOST_DESCRIPTORS, left_over
 from tests.torture.evidence import Evidence, quiet_evidence
 from tests.torture.faults import Faults
-from tests.torture.house import House, running, send
+from tests.torture.house import TIGHT, House, running, send
 from tests.torture.ledger import Ledger
 from tests.torture.plan import Plan, Size, make
 from tests.torture.planted import environment as with_bug
@@ -82,9 +84,10 @@ async def play_round(plan: Plan, folder: Path, environment: dict[str, str] | Non
     """Never raises for what the product does: that is a violation. Leaves no process behind."""
     markers = folder / "markers"
     markers.mkdir()
+    settings = TIGHT if plan.tight else {}
     if plan.points:
-        environment = {**with_bug(None), **(environment or {}), **points.environment(plan.points, markers)}
-    house, outcome = House(folder / "home", environment), Outcome(plan)
+        settings = {**settings, **with_bug(None), **points.environment(plan.points, markers)}
+    house, outcome = House(folder / "home", {**settings, **(environment or {})}), Outcome(plan)
     try:
         await _play(house, plan, outcome, markers)
     except Exception:  # noqa: BLE001 - a round that breaks off is told like any other fault
@@ -102,7 +105,7 @@ async def _play(house: House, plan: Plan, outcome: Outcome, markers: Path) -> No
     await house.start()
     keeping_up = asyncio.create_task(house.keep_up(lambda code: _died(outcome, code)))
     try:
-        await board.set_up()
+        await _set_up(board)
         async with asyncio.timeout(LOAD_S), asyncio.TaskGroup() as group:
             for slot, deeds in enumerate(plan.slots):
                 group.create_task(Player(board, slot).play(deeds))
@@ -131,6 +134,17 @@ async def _play(house: House, plan: Plan, outcome: Outcome, markers: Path) -> No
     _look_behind(house, evidence)
     outcome.violations += judge(evidence)
     outcome.figures = figures(evidence)
+
+
+async def _set_up(board: Board) -> None:
+    """A backend that dies meanwhile has what it had made: the rest is made with the next."""
+    while True:
+        try:
+            await board.set_up()
+            return
+        except httpx.HTTPError:
+            await asyncio.sleep(0.1)
+            await board.up()
 
 
 def _died(outcome: Outcome, code: int) -> None:

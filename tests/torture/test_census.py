@@ -139,6 +139,18 @@ LIES: dict[str, tuple[str, Lie]] = {
             ),
         ),
     ),
+    "a cancel that ended nothing": (
+        "answers",
+        lambda e: e.ledger.asked.append(
+            Asked("agent.cancel", {"session_id": "s"}, "T2.1", "T2.2", {"success": True})
+        ),
+    ),
+    "a stop that stopped nothing": (
+        "answers",
+        lambda e: e.ledger.asked.append(
+            Asked("session.stop", {"session_id": "s"}, "T2.1", "T2.2", {"success": True})
+        ),
+    ),
     "a prompt to the wrong process": (
         "prompts",
         lambda e: e.books.turns[3].update(execution_id="s.1"),

@@ -36,7 +36,8 @@ def _entry(number: int, state: str, turn: str | None = None) -> Row:
 def _turn(number: int, execution: int, cause: str, stop_reason: str) -> Row:
     id = f"s.{execution}:{number}"
     named = {"id": id, "session_id": SESSION, "execution_id": f"s.{execution}", "state": "ended"}
-    return {**named, "prompt_generation": number, "cause": cause, "stop_reason": stop_reason}
+    times = {"started_at": f"T{number}", "ended_at": f"T{number}.5"}
+    return {**named, **times, "prompt_generation": number, "cause": cause, "stop_reason": stop_reason}
 
 
 def _message(seq: int, author: str, content: str, turn: str, **metadata: Any) -> Row:
@@ -92,7 +93,8 @@ def _second_agent() -> AgentLog:
 
 def notification(seq: int, action: str, **payload: Any) -> Row:
     """Of the session's stream."""
-    return {"stream": "session", "stream_id": SESSION, "seq": seq, "action": action, "payload": payload}
+    named = {"stream": "session", "stream_id": SESSION, "seq": seq, "timestamp": f"T{seq / 4}"}
+    return {**named, "action": action, "payload": payload}
 
 
 def _notifications() -> list[Row]:
@@ -120,6 +122,7 @@ def _books() -> Books:
         {"id": "s.2", "session_id": SESSION, "status": "ready"},
     ]
     return Books(
+        read_at="U",
         tasks=[{"id": "t", "state": "REVIEW", "archived_at": None}],
         sessions=[{**session, "value": {**value, "queue": [{"id": "e6"}], "parked": "by a person"}}],
         turns=[

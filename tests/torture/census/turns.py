@@ -28,6 +28,7 @@ def judge(evidence: Evidence) -> Iterator[str]:
     yield from _conversations(evidence)
     yield from _prompts(evidence)
     yield from _ends(evidence)
+    yield from _answers(evidence, told)
     yield from _tasks(evidence)
 
 
@@ -208,6 +209,27 @@ def _ends(evidence: Evidence) -> Iterator[str]:
             asked = message["type"] == "permission_request"
             if asked and message["metadata"].get("status") == "pending":
                 yield f"quiet: {session_id} still asks {message['content']!r}"
+
+
+def _answers(evidence: Evidence, told: dict[str, list[Row]]) -> Iterator[str]:
+    """A cancel that succeeded left no turn that ran when it was asked; a stop was committed when it was
+    answered."""
+    alive = {row["id"] for row in evidence.books.sessions}
+    for asked in evidence.ledger.asked:
+        late = asked.answered_at > evidence.books.read_at
+        if asked.answer is None or late or asked.session_id not in alive:
+            continue
+        if asked.action == "agent.cancel" and asked.answer.get("success"):
+            for turn in evidence.books.turns:
+                ran = turn["session_id"] == asked.session_id and turn["started_at"] < asked.at
+                if ran and (turn["ended_at"] or "9") > asked.answered_at and turn["cause"] != "stopped":
+                    yield f"answers: the cancel of {asked.at} succeeded, and {turn['id']} ran on"
+        if asked.action == "session.stop" and not any(
+            row["payload"].get("new_state") == "CANCELLED"
+            and asked.at <= row["timestamp"] <= asked.answered_at
+            for row in told[asked.session_id]
+        ):
+            yield f"answers: the stop of {asked.at} succeeded, and {asked.session_id} was not stopped then"
 
 
 def _tasks(evidence: Evidence) -> Iterator[str]:
