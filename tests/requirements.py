@@ -321,6 +321,10 @@ NOTE-session.agentctl: session.agentctl_ready and session.agentctl_error are pub
     "hostile peers": """
 SURVIVE-hostile-agent-memory: What an agent can make Kandev keep is bounded: ids, requests, options, settings, lines.
 SURVIVE-hostile-agent-requests: Requests of an agent beyond the bound are refused at once, and that is said once.
+SURVIVE-hostile-client-requests: Heads and bodies of requests have deadlines; one that is too large is refused early.
+SURVIVE-hostile-client-frames: A WebSocket message has a largest size and number of pieces; pings cost nothing.
+SURVIVE-hostile-client-log: Clients that are refused do not fill the log.
+SURVIVE-slow-client: A client that takes nothing costs bounded memory, slows nobody, and is given up.
 """,
     "worktrees": """
 TREE-own: A task with a repository gets its own worktree and branch under the home.

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import webbrowser
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
@@ -36,9 +36,11 @@ from kandev.execution.seen import has_journals, read_seen
 from kandev.execution.sidecar import Sidecar, environment_for
 from kandev.execution.worktrees import GitWorktrees
 from kandev.gateway.app import create_app
+from kandev.gateway.connections import BoundedHttp, BoundedWebSocket
 from kandev.gateway.guard import GuardSettings
 from kandev.gateway.hub import Hub
 from kandev.gateway.pages import About
+from kandev.gateway.sparing import Sparing
 from kandev.home import BACKEND, InUse, locked
 from kandev.ports.store import Store
 from kandev.runtime.booking import Stamp
@@ -52,7 +54,9 @@ from kandev.usecases.first_start import add_found_profiles, first_start
 log = structlog.get_logger(__name__)
 
 SHUTDOWN_S = 5.0
-"""For requests under way when the backend ends."""
+"""For requests under way when the backend ends; then whoever waits is told so."""
+LAST_WORDS_S = 2
+"""For that to be told."""
 STARTUP_S = 10.0
 """For looking at agentctl and at PATH behind the ready line."""
 NOTIFICATIONS_KEPT = 2000
@@ -204,7 +208,7 @@ async def _serve(settings: Settings) -> int:
         names = frozenset({*settings.hosts, *own})
         guard = GuardSettings(settings.host, client_token, require_token=token is not None, hosts=names)
         app = create_app(house.ctx, hub=hub, about=about, guard=guard)
-        server = _Server(_web(app))
+        server = _Server(_web(app), app.state.leave)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(server.serve([listener]), name="http")
             await server.listening.wait()
@@ -222,25 +226,26 @@ async def _serve(settings: Settings) -> int:
 def _web(app: Starlette) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        ws="websockets-sansio",
-        http="h11",
+        ws=BoundedWebSocket,
+        http=BoundedHttp,
         loop="asyncio",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=int(SHUTDOWN_S),
+        timeout_graceful_shutdown=int(SHUTDOWN_S) + LAST_WORDS_S,
         ws_max_size=LARGEST_FRAME,
         ws_per_message_deflate=False,
     )
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to us and says when it listens."""
+    """Leaves the signals to us and says when it listens. `leave` lets go of whoever waits for an answer."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, leave: Callable[[], None]) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
+        self._leave = leave
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -249,6 +254,13 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.listening.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        leaving = asyncio.get_running_loop().call_later(SHUTDOWN_S, self._leave)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            leaving.cancel()
 
 
 class _Ending:
@@ -354,6 +366,7 @@ def _url(host: str, port: int) -> str:
 
 def _log_to_stderr(level: str) -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")
+    logging.getLogger("uvicorn.error").addFilter(Sparing())
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

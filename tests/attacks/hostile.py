@@ -57,6 +57,14 @@ def do_long(number: Any, size: str) -> None:
     end(number)
 
 
+def do_many(number: Any, count: str, size: str) -> None:
+    """So many messages, each of its own id."""
+    for n in range(int(count)):
+        content = {"type": "text", "text": "x" * int(size)}
+        update("agent_message_chunk", messageId=f"m{n}", content=content)
+    end(number)
+
+
 def do_inputs(number: Any, count: str, size: str) -> None:
     for n in range(int(count)):
         update("tool_call", toolCallId=f"c{n}", title="Write", rawInput={"content": "x" * int(size)})

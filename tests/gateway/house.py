@@ -25,6 +25,7 @@ from kandev.core.records import Notification
 from kandev.execution.clock import SystemClock, TimeIds
 from kandev.execution.worktrees import GitWorktrees
 from kandev.gateway.app import create_app
+from kandev.gateway.connections import BoundedHttp, BoundedWebSocket
 from kandev.gateway.guard import GuardSettings
 from kandev.gateway.hub import Hub
 from kandev.gateway.pages import About
@@ -228,8 +229,8 @@ async def serving(app: Starlette) -> AsyncIterator[str]:
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
         app,
-        ws="websockets-sansio",
-        http="h11",
+        ws=BoundedWebSocket,
+        http=BoundedHttp,
         loop="asyncio",
         lifespan="on",
         log_config=None,

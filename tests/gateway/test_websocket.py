@@ -201,6 +201,36 @@ async def test_an_accepted_mutation_goes_on_when_the_http_client_goes_away(
     assert not slow_create.cancelled
 
 
+@pytest.mark.proves("DOOR-mutation-goes-on")
+@pytest.mark.parametrize("mutates", [True, False])
+async def test_over_http_a_mutation_goes_on_and_a_read_is_given_up_when_the_client_goes_away(
+    house: House, address: str, slow_create: Gate, slow_list: Gate, mutates: bool
+) -> None:
+    action, payload, gate = (
+        ("workspace.create", '{"name":"Shop"}', slow_create)
+        if mutates
+        else ("workspace.list", "{}", slow_list)
+    )
+    head = (
+        f"POST /api/v1/actions/{action} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(payload)}\r\n\r\n"
+    )
+    host, port = address.split(":")
+    _, writer = await asyncio.open_connection(host, int(port))
+    writer.write((head + payload).encode())
+    await gate.entered.wait()
+    writer.transport.abort()
+    async with asyncio.timeout(WAIT_S):
+        while not gate.cancelled and not mutates:
+            await asyncio.sleep(0.01)
+    if mutates:
+        slow_list.open.set()
+        gate.open.set()
+        async with asyncio.timeout(WAIT_S):
+            while not (await house.ok("workspace.list"))["workspaces"]:
+                await asyncio.sleep(0.01)
+        assert not gate.cancelled
+
+
 async def test_a_request_that_only_reads_is_given_up_when_the_socket_goes_away(
     house: House, address: str, slow_list: Gate
 ) -> None:

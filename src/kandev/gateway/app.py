@@ -35,7 +35,7 @@ def create_app(
     close_s: float = 5.0,
 ) -> Starlette:
     """`hub` is the store's publisher. `close_s`: seconds that accepted requests get at the end, by the
-    lifespan."""
+    lifespan. Whoever waits for an answer over HTTP is let go by `app.state.leave()`."""
     metrics = metrics or Metrics()
     hub.count_with(metrics)
     accepted = Accepted()
@@ -49,7 +49,7 @@ def create_app(
         finally:
             await accepted.close(close_s)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             *Http(requests, accepted, metrics, about, guard).routes(),
             WebSocketRoute("/ws", door.serve),
@@ -58,3 +58,5 @@ def create_app(
         exception_handlers={HTTPException: unrouted},
         lifespan=lifespan,
     )
+    app.state.leave = accepted.leave
+    return app

@@ -37,6 +37,10 @@ class Unauthorized(errors.Refusal):
     """The access token is missing or wrong."""
 
 
+class Leaving(Exception):
+    """The backend ends before the answer is there; what was asked for may still be done."""
+
+
 # First match counts, so a class stands before the ones it derives from. An agent's fault that a use case
 # hands on is the present state of the world, in its own sentence; a store's fault is told in general words.
 CODES: Final[tuple[tuple[type[Exception], Code], ...]] = (
@@ -62,6 +66,10 @@ def error_object(error: Exception, action: str) -> ErrorObject:
             details = error.details if isinstance(error, errors.KandevError) else None
             return ErrorObject(code=code, message=str(error), details=details)
     error_id = secrets.token_hex(6)
+    if isinstance(error, Leaving):
+        log.warning("ended before an answer", error_id=error_id, action=action)
+        message = f"Kandev ended before this was answered; look what became of it (error id {error_id})."
+        return ErrorObject(code="INTERNAL_ERROR", message=message, details={"error_id": error_id})
     log.error("request failed", error_id=error_id, action=action, exc_info=error)
     message = f"Something went wrong inside Kandev; its log has more under error id {error_id}."
     return ErrorObject(code="INTERNAL_ERROR", message=message, details={"error_id": error_id})

@@ -24,6 +24,7 @@ from kandev.gateway.pages import About
 from kandev.wire.gateway import ErrorObject, read_object
 
 LARGEST_BODY: Final = 8 << 20
+"""Bytes. A larger one is refused by what its head says, before anything of it is read."""
 LARGEST_LOGIN: Final = 4 << 10
 BODY_S: Final = 30.0
 """Seconds for a body to arrive."""
@@ -66,13 +67,16 @@ class Http:
     async def _action(self, request: Request) -> Response:
         action = request.path_params["action"]
         refuse_mcp(action)
-        find_action(action)
+        mutates = find_action(action).mutates
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise BadRequest("Send the payload with Content-Type: application/json.")
         payload = read_object(await _body(request, LARGEST_BODY) or b"{}", "The body")
         work = self._accepted.start(self._requests.answer(action, payload, "http"), f"{action} over HTTP")
-        return _json(await asyncio.shield(work))
+        answer = await self._accepted.answer(work, _gone(request))
+        if answer is None and not mutates:
+            work.cancel()
+        return _json(answer or {})
 
     async def _health(self, request: Request) -> Response:
         if (trouble := self._requests.ctx.store.trouble) is None:
@@ -122,17 +126,34 @@ async def unrouted(request: Request, error: Exception) -> Response:
 async def _body(request: Request, largest: int) -> bytes:
     """Raises BadRequest when it is too large, too slow, or cut off."""
     body = bytearray()
+    _check_length(request, largest)
     try:
         async with asyncio.timeout(BODY_S):
             async for piece in request.stream():
                 body += piece
                 if len(body) > largest:
-                    raise BadRequest(f"The body is too large; {largest >> 10} KiB are the limit.")
+                    raise _too_large(largest)
     except TimeoutError:
         raise BadRequest(f"The body did not arrive within {BODY_S:.0f} seconds.") from None
     except ClientDisconnect:
         raise BadRequest("The body was cut off.") from None
     return bytes(body)
+
+
+def _check_length(request: Request, largest: int) -> None:
+    said = request.headers.get("content-length", "")
+    if said.isascii() and said.isdigit() and int(said[:20]) > largest:
+        raise _too_large(largest)
+
+
+def _too_large(largest: int) -> BadRequest:
+    return BadRequest(f"The body is too large; {largest >> 10} KiB are the limit.")
+
+
+async def _gone(request: Request) -> None:
+    """Ends when the client went away. Called behind the body, so that nothing else can come."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _json(answer: dict[str, Any] | ErrorObject) -> Response:
