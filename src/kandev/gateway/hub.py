@@ -15,25 +15,30 @@ from kandev.gateway.outbox import News, Outbox, Stream, reload_order
 
 MOST_FRAMES: Final = 2000
 MOST_BYTES: Final = 16 << 20
-MOST_HELD: Final = 2000
+"""Of what is new, that may wait for one client, and once more for each of its snapshots that are read."""
 
 
 @dataclass
 class Subscription:
-    """One client's following of one stream. Until it is open, what is new waits in `held`."""
+    """One client's following of one stream. Until it is open, what is new waits in `held`, within the bounds
+    of what may wait for the client."""
 
     stream: Stream
+    most: int
+    most_bytes: int
     seq: int = 0
     """The newest that the client was told, or has in its snapshot."""
     open: bool = False
     held: list[News] = field(default_factory=list)
+    held_bytes: int = 0
 
     def hold(self, news: News) -> None:
         """Until it is open. Beyond the bound one order to reload stands for what was held."""
-        if len(self.held) >= MOST_HELD:
+        self.held.append(news)
+        self.held_bytes += len(news.data)
+        if len(self.held) > self.most or self.held_bytes > self.most_bytes:
             self.held = [reload_order(self.stream, news.seq, news.notification.timestamp)]
-        else:
-            self.held.append(news)
+            self.held_bytes = len(self.held[0].data)
 
 
 class Client:
@@ -68,6 +73,7 @@ class Hub:
     def count_with(self, metrics: Metrics) -> None:
         """Where clients and reloads are counted."""
         self._metrics = metrics
+        metrics.waiting_bytes.set_function(lambda: float(self.waits))
 
     def publish(self, notifications: Sequence[Notification]) -> None:
         """In commit order, on the event loop; never blocks."""
@@ -77,6 +83,11 @@ class Hub:
                 news = News(notification)
                 for client in list(followers):
                     client.hear(news)
+
+    @property
+    def waits(self) -> int:
+        """Bytes that wait for clients that have not taken them yet."""
+        return sum(client.outbox.waits for client in self._clients)
 
     def connect(self) -> Client:
         """A client that follows nothing yet."""
@@ -96,7 +107,7 @@ class Hub:
 
     def follow(self, client: Client, stream: Stream) -> Subscription:
         """Register; nothing is told before `start`. An earlier following of the same stream is replaced."""
-        subscription = Subscription(stream)
+        subscription = Subscription(stream, self._most_frames, self._most_bytes)
         if not client.gone:
             client.following[stream] = subscription
             self._followers.setdefault(stream, {})[client] = None
@@ -110,7 +121,7 @@ class Hub:
         if client.following.get(subscription.stream) is not subscription:
             return
         subscription.open, subscription.seq = True, since
-        held, subscription.held = subscription.held, []
+        held, subscription.held, subscription.held_bytes = subscription.held, [], 0
         for news in (*map(News, missed), *held):
             client.hear(news)
 

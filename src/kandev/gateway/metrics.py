@@ -53,6 +53,11 @@ class Metrics:
             registry=self.registry,
         )
         self.clients = Gauge("kandev_clients", "Connected WebSocket clients.", registry=self.registry)
+        self.waiting_bytes = Gauge(
+            "kandev_client_waiting_bytes",
+            "What waits for WebSocket clients that have not taken it yet.",
+            registry=self.registry,
+        )
         self.reloads = Counter(
             "kandev_client_reloads", "Times that a slow client was told to reload.", registry=self.registry
         )

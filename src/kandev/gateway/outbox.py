@@ -1,10 +1,10 @@
 """What waits to be sent to one client: bounded, so that a client that does not read costs nobody else
 anything.
 
-Answers are always kept (the connection bounds how many can be under way). Of what is new, growing text of one
-message is put together, an update that a newer one replaces is dropped, and beyond the bound everything new
-is dropped and the client is told to load its streams again. Not here: the connection, who hears what
-(`hub`).
+Answers are always kept (the connection bounds how many can be under way, and how many of them may be large).
+Of what is new, growing text of one message is put together, an update that a newer one replaces is dropped,
+and beyond the bound everything new is dropped and the client is told to load its streams again. Not here: the
+connection, who hears what (`hub`).
 """
 
 import asyncio
@@ -15,6 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from kandev.core.records import Notification, StreamKind
+
+PIECE_BYTES: Final = 100
+"""What a piece of text costs in memory beside what it says."""
 
 Stream = tuple[StreamKind, str]
 Key = tuple[str, ...]
@@ -104,13 +107,15 @@ class Outbox:
         self._waiting: dict[int, Waiting] = {}
         self._serial = 0
         self._new, self._bytes = 0, 0
+        self._answers = 0
         self._by_key: dict[tuple[Stream, Key], list[int]] = {}
         self._last: dict[Stream, int] = {}
         self._wake = asyncio.Event()
 
     def answer(self, data: bytes, sent: Callable[[], None]) -> None:
         """An answer; `sent` is called when it was handed to the connection, or never will be."""
-        self._put(Waiting(data, sent=sent))
+        self._put(Waiting(data, sent=sent, size=len(data)))
+        self._answers += len(data)
 
     def tell(self, news: News) -> None:
         """Something new."""
@@ -120,6 +125,11 @@ class Outbox:
             self._add(news)
         if self._new > self._most or self._bytes > self._most_bytes:
             self._give_up()
+
+    @property
+    def waits(self) -> int:
+        """Bytes that wait for the client, answers included."""
+        return self._bytes + self._answers
 
     async def next(self) -> Waiting:
         """The oldest frame, as soon as there is one."""
@@ -144,7 +154,9 @@ class Outbox:
 
     def _take(self, serial: int) -> Waiting:
         waiting = self._waiting.pop(serial)
-        if waiting.news is not None:
+        if waiting.news is None:
+            self._answers -= waiting.size
+        else:
             self._new -= 1
             self._bytes -= waiting.size
             if self._last.get(waiting.news.stream) == serial:
@@ -179,7 +191,7 @@ class Outbox:
             return False
         last.more.append(news.append)
         last.seq, last.end = news.seq, last.end + len(news.append)
-        more = len(news.append.encode(errors="replace"))
+        more = len(news.append.encode(errors="replace")) + PIECE_BYTES
         last.size += more
         self._bytes += more
         return True

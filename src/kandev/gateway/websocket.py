@@ -6,6 +6,7 @@ An accepted mutation goes on when the socket goes away; what only reads is given
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -17,18 +18,23 @@ from kandev.gateway.catalogue import ACTIONS
 from kandev.gateway.dispatch import Requests, refuse_mcp
 from kandev.gateway.errors import BadRequest, error_object
 from kandev.gateway.hub import Client, Hub
+from kandev.gateway.room import Room
 from kandev.gateway.streams import Streams
 from kandev.ports.clock import Clock
 from kandev.wire.gateway import ErrorObject, Frame, FrameType, Malformed, read_object
 
 IN_FLIGHT: Final = 64
 """Requests of one connection that may be under way; then it is not read from until one is answered."""
+IN_FLIGHT_BYTES: Final = 16 << 20
+"""The same, by what they say."""
 READS_IN_FLIGHT: Final = 4
-"""Of these, such as only read: an answer may be many megabytes, and waits here for a client that does not."""
+"""Of these, such as only read. Each counts until its answer is handed to the connection, which takes frames
+one by one."""
+LARGE: Final = (".list", ".subscribe", ".unsubscribe", ".snapshot", ".queue.get")
+"""Ends of the names of reads whose answers may be many megabytes, and of what keeps its place among them. One
+goes at a time, or a client that takes nothing would cost several."""
 LARGEST_FRAME: Final = 8 << 20
 """Characters of one frame."""
-SEND_S: Final = 30.0
-"""Seconds until a client that takes nothing any more is given up."""
 CLOSE_S: Final = 2.0
 
 
@@ -51,8 +57,9 @@ class Connection:
         self._door, self._socket = door, socket
         self._clock: Clock = door.requests.ctx.clock
         self._client: Client = door.hub.connect()
-        self._slots = asyncio.Semaphore(IN_FLIGHT)
+        self._room = Room(IN_FLIGHT, IN_FLIGHT_BYTES)
         self._read_slots = asyncio.Semaphore(READS_IN_FLIGHT)
+        self._large_slots = asyncio.Semaphore(1)
         self._reads: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -74,16 +81,18 @@ class Connection:
             message = await self._socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            await self._slots.acquire()
-            self._accept(message.get("text"))
+            text = message.get("text")
+            size = 0 if text is None else len(text) if text.isascii() else 4 * len(text)
+            await self._room.enter(size)
+            self._accept(text, partial(self._room.leave, size))
 
     async def _send(self) -> None:
+        """One frame after the other; the connection gives up a client that takes nothing (`connections`)."""
         while True:
             waiting = await self._client.outbox.next()
             try:
-                async with asyncio.timeout(SEND_S):
-                    await self._socket.send_text(waiting.encoded().decode())
-            except (WebSocketDisconnect, TimeoutError, RuntimeError):
+                await self._socket.send_text(waiting.encoded().decode())
+            except (WebSocketDisconnect, RuntimeError):
                 return
             finally:
                 if waiting.sent:
@@ -98,8 +107,8 @@ class Connection:
 
     # -- one request --------------------------------------------------------------------------
 
-    def _accept(self, text: str | None) -> None:
-        """Answer at once what is no request; for everything else start a task. Gives the slot back with the
+    def _accept(self, text: str | None, leave: Callable[[], None]) -> None:
+        """Answer at once what is no request; for everything else start a task. `leave` is called with the
         answer."""
         frame: dict[str, Any] = {}
         try:
@@ -108,31 +117,19 @@ class Connection:
             id, action, payload = _request(frame)
         except (Malformed, KandevError) as error:
             action = _word(frame, "action")
-            self._reply(_word(frame, "id"), action, error_object(error, action), self._slots.release)
+            self._reply(_word(frame, "id"), action, error_object(error, action), leave)
             return
         known = ACTIONS.get(action)
         reads = known is not None and (known.stream or not known.mutates)
+        slots = self._large_slots if action.endswith(LARGE) else self._read_slots
         work = self._stream if known and known.stream else self._ask
-        asked = work(id, action, payload, self._read_given_back if reads else self._slots.release)
+        asked = work(id, action, payload, partial(_give_back, slots, leave) if reads else leave)
         task = self._door.accepted.start(
-            self._in_turn(asked) if reads else asked, f"{action} over the WebSocket"
+            _in_turn(slots, asked) if reads else asked, f"{action} over the WebSocket"
         )
         if known is not None and not known.mutates:
             self._reads.add(task)
             task.add_done_callback(self._reads.discard)
-
-    async def _in_turn(self, read: Coroutine[Any, Any, None]) -> None:
-        """Beside a few others, counted until their answers were handed over."""
-        try:
-            await self._read_slots.acquire()
-        except BaseException:
-            read.close()
-            raise
-        await read
-
-    def _read_given_back(self) -> None:
-        self._read_slots.release()
-        self._slots.release()
 
     async def _ask(self, id: str, action: str, payload: dict[str, Any], sent: Callable[[], None]) -> None:
         self._reply(id, action, await self._door.requests.answer(action, payload, "websocket"), sent)
@@ -161,6 +158,21 @@ class Connection:
             sent()
         else:
             self._client.outbox.answer(data, sent)
+
+
+async def _in_turn(slots: asyncio.Semaphore, read: Coroutine[Any, Any, None]) -> None:
+    """Beside a few others, counted until their answers were handed over."""
+    try:
+        await slots.acquire()
+    except BaseException:
+        read.close()
+        raise
+    await read
+
+
+def _give_back(slots: asyncio.Semaphore, leave: Callable[[], None]) -> None:
+    slots.release()
+    leave()
 
 
 def _word(frame: dict[str, Any], member: str) -> str:
