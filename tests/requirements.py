@@ -241,6 +241,7 @@ DOOR-errors: An internal error shows a generic sentence and an error id that is 
 DOOR-mutation-goes-on: A mutation that was accepted goes on when the socket goes away.
 DOOR-times-ids: Ids are opaque strings; times are RFC 3339 UTC.
 DOOR-lists: A list answers an object with the plural noun; sessions newest first, messages oldest first.
+DOOR-large-lists: A list that is too large for one answer comes in parts, which together are the whole.
 DOOR-growing-message: Chunks of one agent message are one message whose content grows.
 DOOR-slow-client: A client that falls too far behind is told to reload and slows nobody.
 DOOR-replay: A gap is replayed from since_seq, or the answer says {reload:true}.
@@ -305,6 +306,7 @@ ACT-orchestrator.stop: The operator's stop of a task.
 ACT-permission.respond: Answers an open permission request by option, cancelled or rejected.
 ACT-session.subscribe: Snapshot, then notifications.
 ACT-session.unsubscribe: Ends the subscription.
+ACT-workspace.snapshot: A part of a board: tasks with their sessions, and where the next part begins.
 ACT-workspace.subscribe: Task, step and session-state events of a workspace.
 ACT-workspace.unsubscribe: Ends the subscription.
 NOTE-task: task.created, task.updated, task.deleted and task.state_changed are published.

@@ -193,8 +193,12 @@ async def test_a_slow_client_is_told_to_reload_and_the_others_hear_everything(tm
             slow.connection.transport.resume_reading()
             reload = await slow.heard("workspace.reload")
             assert (reload["reload"], reload["workspace_id"]) == (True, workspace)
-            again = await slow.ok("workspace.subscribe", workspace_id=workspace)
-            assert len(again["tasks"]) == 60
+            page = await slow.ok("workspace.subscribe", workspace_id=workspace)
+            found = page["tasks"]
+            while cursor := page.get("next_cursor"):
+                page = await slow.ok("workspace.snapshot", workspace_id=workspace, cursor=cursor)
+                found += page["tasks"]
+            assert [task["title"] for task in found] == [str(number) for number in range(60)]
 
 
 def note(seq: int) -> Notification:

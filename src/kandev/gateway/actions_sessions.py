@@ -6,6 +6,7 @@ Not here: subscriptions (`streams`).
 from kandev.core import payloads
 from kandev.core.errors import Invalid
 from kandev.gateway.action import DONE, Chapter, Result, with_details
+from kandev.gateway.fitting import fitting
 from kandev.ports.worktrees import Change
 from kandev.usecases import (
     add_message,
@@ -108,11 +109,12 @@ async def session_explain(ctx: Context, asked: wire.OfSession) -> Result:
     "session.changes",
     wire.OfSession,
     "Files that differ from the base commit.",
-    "{files: [{path, status, additions, deletions, old_path?}]}",
+    "{files: [{path, status, additions, deletions, old_path?}], more?: number of files left out}",
 )
 async def session_changes(ctx: Context, asked: wire.OfSession) -> Result:
     found = await changes.session_changes(ctx, session_id=asked.session_id)
-    return {"files": [_change(change) for change in found]}
+    files = fitting(map(_change, found))
+    return {"files": files, **({"more": len(found) - len(files)} if len(files) < len(found) else {})}
 
 
 def _change(change: Change) -> Result:
@@ -163,7 +165,8 @@ async def message_list(ctx: Context, asked: wire.MessageList) -> Result:
     rows = await messages.list_messages(
         ctx, session_id=asked.session_id, limit=asked.limit, before=asked.before, after=asked.after
     )
-    return {"messages": [payloads.message(row) for row in rows]}
+    found = [payloads.message(row) for row in rows]
+    return {"messages": fitting(reversed(found))[::-1] if asked.before else fitting(found)}
 
 
 @chapter.read(

@@ -4,6 +4,8 @@ from kandev.core import payloads
 from kandev.core.board import TaskRepository
 from kandev.gateway.action import Chapter, Result, with_details
 from kandev.gateway.actions_board import given
+from kandev.gateway.fitting import board
+from kandev.ports.store import Tx
 from kandev.usecases import archive_task, create_task, delete_task, move_task, task_state, tasks
 from kandev.usecases.context import Context
 from kandev.wire import gateway_board as wire
@@ -51,6 +53,20 @@ async def task_list(ctx: Context, asked: wire.TaskList) -> Result:
     page = await tasks.list_tasks(ctx, wanted, limit=asked.limit, cursor=asked.cursor)
     more = {} if page.next_cursor is None else {"next_cursor": page.next_cursor}
     return {"tasks": [payloads.task(row) for row in page.tasks], **more}
+
+
+@chapter.read(
+    "workspace.snapshot",
+    wire.WorkspaceSnapshot,
+    "A part of a workspace's board, as a subscription's snapshot has it: tasks with their sessions.",
+    "{workspace_id, tasks: [task], sessions: [session], seq, next_cursor?}",
+)
+async def workspace_snapshot(ctx: Context, asked: wire.WorkspaceSnapshot) -> Result:
+    def look(tx: Tx) -> Result:
+        seq = tx.notifications.last("workspace", asked.workspace_id)
+        return {**board(tx, asked.workspace_id, ctx.deadlines.queue_max, asked.cursor), "seq": seq}
+
+    return await ctx.store.read(look)
 
 
 @chapter.action("task.update", wire.TaskUpdate, "Change what a task says.", "task")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from kandev.core import payloads
 from kandev.core.errors import Invalid
 from kandev.core.records import Notification, SessionRecord
+from kandev.gateway.fitting import LATEST_BYTES, board, fitting
 from kandev.gateway.hub import Client, Hub, Subscription
 from kandev.gateway.outbox import Stream
 from kandev.ports.store import Tx
@@ -91,7 +92,7 @@ class Streams:
             return {
                 "session_id": session_id,
                 "session": picture(tx, record, self._ctx.deadlines.queue_max),
-                "messages": [payloads.message(m) for m in tx.messages.latest(session_id, SHOWN_MESSAGES)],
+                "messages": _latest(tx, session_id),
                 "permissions": open_permissions(tx, record),
                 "queue": queue_payload(tx, record, self._ctx.deadlines.queue_max),
             }
@@ -100,14 +101,10 @@ class Streams:
 
     def _workspace(self, workspace_id: str) -> Snapshot:
         def look(tx: Tx) -> dict[str, Any]:
-            workspace = finding.workspace(tx, workspace_id)
-            sessions = tx.sessions.of_workspace(workspace_id)
             return {
-                "workspace_id": workspace_id,
-                "workspace": payloads.workspace(workspace),
+                **board(tx, workspace_id, self._ctx.deadlines.queue_max),
+                "workspace": payloads.workspace(finding.workspace(tx, workspace_id)),
                 "workflows": [payloads.workflow(row) for row in tx.workflows.list(workspace_id)],
-                "tasks": [payloads.task(row) for row in tx.tasks.list(workspace_id=workspace_id)],
-                "sessions": [picture(tx, row, self._ctx.deadlines.queue_max) for row in reversed(sessions)],
             }
 
         return look
@@ -123,6 +120,12 @@ def _read(tx: Tx, stream: Stream, since_seq: int | None, snapshot: Snapshot) -> 
     if missed is None:
         return Read({**snapshot(tx), "seq": last, "reload": True}, last)
     return Read({f"{kind}_id": id, "seq": last, "reload": False}, since_seq, missed)
+
+
+def _latest(tx: Tx, session_id: str) -> list[dict[str, Any]]:
+    """The newest messages, oldest first."""
+    rows = tx.messages.latest(session_id, SHOWN_MESSAGES)
+    return fitting((payloads.message(row) for row in reversed(rows)), LATEST_BYTES)[::-1]
 
 
 def open_permissions(tx: Tx, record: SessionRecord) -> list[dict[str, Any]]:

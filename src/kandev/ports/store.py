@@ -92,6 +92,9 @@ class Sessions(Table[SessionRecord], Protocol):
     def of_task(self, task_id: str) -> Sequence[SessionRecord]:
         """Newest first."""
 
+    def of_tasks(self, task_ids: Sequence[str]) -> Sequence[SessionRecord]:
+        """Newest first, whichever task they belong to."""
+
     def of_workspace(self, workspace_id: str) -> Sequence[SessionRecord]: ...
 
     def alive(self) -> Sequence[str]:

@@ -5,7 +5,7 @@ Not here: creating (`create_task`), moving (`move_task`), states (`task_state`),
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from kandev.core.board import Task
 from kandev.core.errors import Invalid
@@ -14,6 +14,10 @@ from kandev.runtime import announcements
 from kandev.usecases import finding
 from kandev.usecases.context import Context
 from kandev.usecases.workspaces import said
+
+PAGE_CHARACTERS: Final = 16 << 20
+"""Of titles and descriptions in one page; one task alone may have more."""
+READ_AT_ONCE: Final = 200
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,10 @@ async def get_task(ctx: Context, *, id: str) -> Task:
 async def list_tasks(
     ctx: Context, wanted: Wanted, *, limit: int | None = None, cursor: str | None = None
 ) -> Page:
-    """By creation. Raises NotFound for an unknown workspace, workflow or parent; Invalid for an unknown
-    cursor."""
+    """By creation, at most `PAGE_CHARACTERS` of them. Raises NotFound for an unknown workspace, workflow or
+    parent; Invalid for an unknown cursor."""
 
-    def look(tx: Tx) -> tuple[Task, ...]:
+    def look(tx: Tx) -> Page:
         if wanted.workspace_id is not None:
             finding.workspace(tx, wanted.workspace_id)
         if wanted.workflow_id is not None:
@@ -54,13 +58,24 @@ async def list_tasks(
             finding.task(tx, wanted.parent_id)
         if cursor is not None and tx.tasks.get(cursor) is None:
             raise Invalid("The cursor is not known (any more); list again without it.")
-        more = None if limit is None else limit + 1
-        return tuple(tx.tasks.list(**vars(wanted), limit=more, after=cursor))
+        return _page(tx, wanted, limit, cursor)
 
-    found = await ctx.store.read(look)
-    if limit is None or len(found) <= limit:
-        return Page(found)
-    return Page(found[:limit], found[limit - 1].id)
+    return await ctx.store.read(look)
+
+
+def _page(tx: Tx, wanted: Wanted, limit: int | None, after: str | None) -> Page:
+    """Read a few at a time: a list of all that there is may be larger than memory."""
+    taken, size = list[Task](), 0
+    while True:
+        rows = tx.tasks.list(**vars(wanted), limit=READ_AT_ONCE, after=after)
+        for row in rows:
+            size += len(row.description) + len(row.title)
+            if taken and (len(taken) == limit or size > PAGE_CHARACTERS):
+                return Page(tuple(taken), taken[-1].id)
+            taken.append(row)
+        if len(rows) < READ_AT_ONCE:
+            return Page(tuple(taken))
+        after = rows[-1].id
 
 
 async def update_task(ctx: Context, *, id: str, changes: Mapping[str, Any]) -> Task:

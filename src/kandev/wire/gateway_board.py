@@ -247,6 +247,13 @@ class TaskState(Request, frozen=True, kw_only=True):
     state: Word
 
 
+class WorkspaceSnapshot(Request, frozen=True, kw_only=True):
+    """`cursor` is `next_cursor` of the snapshot or page before."""
+
+    workspace_id: Id
+    cursor: Id | None = None
+
+
 class WorkspaceSubscribe(Request, frozen=True, kw_only=True):
     """`since_seq`: the last sequence number seen; what came after it is replayed instead of a snapshot."""
 

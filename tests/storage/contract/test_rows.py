@@ -187,6 +187,8 @@ async def test_a_new_card_goes_behind_the_last_one(store: Store) -> None:
 async def test_sessions_of_a_task_come_newest_first(store: Store) -> None:
     await store.write(lambda tx: tx.sessions.insert(session("c0", is_primary=False, created_at=at(59))))
     assert [found.id for found in await store.read(lambda tx: tx.sessions.of_task("t1"))] == ["c0", "c1"]
+    for tasks, wanted in ((["t1", "nobody"], ["c0", "c1"]), ([], [])):
+        assert [s.id for s in await store.read(lambda tx, of=tasks: tx.sessions.of_tasks(of))] == wanted  # type: ignore[misc]
     assert [found.id for found in await store.read(lambda tx: tx.sessions.of_workspace("w1"))] == ["c1", "c0"]
 
 

@@ -15,6 +15,9 @@ MAPPED = Mapped(
 OF_TASK = MAPPED.select.where(sessions.c.task_id == bindparam("of")).order_by(
     sessions.c.created_at.desc(), sessions.c.id.desc()
 )
+OF_TASKS = MAPPED.select.where(sessions.c.task_id.in_(bindparam("of", expanding=True))).order_by(
+    sessions.c.created_at.desc(), sessions.c.id.desc()
+)
 OF_WORKSPACE = MAPPED.select.where(sessions.c.workspace_id == bindparam("of")).order_by(
     sessions.c.created_at, sessions.c.id
 )
@@ -30,6 +33,10 @@ class SqlSessions(Rows[SessionRecord]):
     def of_task(self, task_id: str) -> Sequence[SessionRecord]:
         """Newest first."""
         return self.all(OF_TASK, {"of": task_id})
+
+    def of_tasks(self, task_ids: Sequence[str]) -> Sequence[SessionRecord]:
+        """Newest first."""
+        return self.all(OF_TASKS, {"of": list(task_ids)})
 
     def of_workspace(self, workspace_id: str) -> Sequence[SessionRecord]:
         """By creation."""
