@@ -1,8 +1,9 @@
 """What an operation costs on a growing board: each asked for many times, beside its cost on the smallest
 one.
 
-Tasks are made through the door. A message goes to a session that waits; its cost is the time until it is
-answered as taken by the agent. A snapshot and a whole list hold every task, and may grow with them.
+Tasks are made through the door, and spread over the columns. A message goes to a session that waits; its
+cost is the time until it is answered as taken by the agent. A snapshot and a whole list hold every task, and
+may grow with them.
 """
 
 from __future__ import annotations
@@ -69,11 +70,11 @@ def _rows(ground: Ground, name: str, found: dict[int, Spread]) -> list[Row]:
 async def _fill(board: Board, count: int) -> list[str]:
     places = asyncio.Semaphore(AT_ONCE)
 
-    async def one() -> str:
+    async def one(number: int) -> str:
         async with places:
-            return await board.task()
+            return await board.task(number)
 
-    return list(await asyncio.gather(*(one() for _ in range(count))))
+    return list(await asyncio.gather(*(one(number) for number in range(count))))
 
 
 async def _all(client: Client, board: Board) -> list[str]:
@@ -89,13 +90,12 @@ def _snapshot(onlooker: Client, board: Board) -> Operation:
 def _operations(board: Board, live: Live, tasks: Sequence[str]) -> dict[str, Operation]:
     client = board.client
     middle = tasks[len(tasks) // 2]
-    steps = [step["id"] for step in board.workflow["steps"]]
     of = {"workspace_id": board.workspace_id}
     return {
         "task.get": lambda _: client.ask("task.get", id=middle),
         "task.list, a page": lambda _: client.ask("task.list", **of, limit=PAGE, cursor=middle),
         "task.list, all": lambda _: client.ask("task.list", **of),
-        "task.move": lambda n: client.ask("task.move", id=middle, workflow_step_id=steps[n % 2]),
+        "task.move": lambda n: client.ask("task.move", id=middle, workflow_step_id=board.steps[n % 2]),
         "session.get": lambda _: client.ask("session.get", session_id=live.id),
         "task.create": lambda _: client.ask("task.create", **board.new_task()),
     }

@@ -147,13 +147,23 @@ class Board:
         listed = await client.ask("workflow.list", workspace_id=workspace["id"])
         return Board(client, workspace["id"], listed["workflows"][0])
 
-    def new_task(self, title: str = "A task to be measured") -> dict[str, Any]:
-        """The payload of a `task.create`."""
-        return {"workspace_id": self.workspace_id, "workflow_id": self.workflow["id"], "title": title}
+    @property
+    def steps(self) -> list[str]:
+        """The ids of its columns."""
+        return [step["id"] for step in self.workflow["steps"]]
 
-    async def task(self) -> str:
+    def new_task(self, step: int = 0) -> dict[str, Any]:
+        """The payload of a `task.create`; the columns are counted round."""
+        of = {"workspace_id": self.workspace_id, "workflow_id": self.workflow["id"]}
+        return {
+            **of,
+            "title": "A task to be measured",
+            "workflow_step_id": self.steps[step % len(self.steps)],
+        }
+
+    async def task(self, step: int = 0) -> str:
         """A new task's id."""
-        return str((await self.client.ask("task.create", **self.new_task()))["task"]["id"])
+        return str((await self.client.ask("task.create", **self.new_task(step)))["task"]["id"])
 
     async def profile(self, command: Sequence[str]) -> str:
         """A profile of an agent."""

@@ -5,6 +5,7 @@ that is the board's meaning of the mark, not an action. Not here: the tool `move
 moves.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kandev.core.board import Step, Task
@@ -63,24 +64,23 @@ def _state(tx: Tx, task: Task, to: Step) -> str:
 
 def _place(tx: Tx, before: Task, moved: Task, position: int | None, now: str) -> None:
     """Write the task and every neighbour whose place changes, and tell of each."""
-    column = [t for t in _column(tx, moved) if t.id != moved.id]
+    column = [place for place in tx.tasks.places(moved.workflow_step_id) if place[0] != moved.id]
     place = len(column) if position is None else min(position, len(column))
-    column.insert(place, moved)
-    _count(tx, column, before, now)
+    _close_up(tx, column[:place])
+    placed = replace(moved, position=place)
+    if placed != before:
+        _write(tx, replace(placed, updated_at=now))
+    _close_up(tx, column[place:], place + 1)
     if before.workflow_step_id != moved.workflow_step_id:
-        _count(tx, [t for t in _column(tx, before) if t.id != before.id], before, now)
+        _close_up(tx, tx.tasks.places(before.workflow_step_id))
 
 
-def _column(tx: Tx, task: Task) -> list[Task]:
-    tasks = tx.tasks.list(workflow_id=task.workflow_id)
-    column = [t for t in tasks if t.workflow_step_id == task.workflow_step_id]
-    return sorted(column, key=lambda t: (t.position, t.created_at, t.id))
+def _close_up(tx: Tx, column: Sequence[tuple[str, int]], first: int = 0) -> None:
+    for position, (id, was) in enumerate(column, first):
+        if position != was:
+            _write(tx, replace(finding.task(tx, id), position=position))
 
 
-def _count(tx: Tx, column: list[Task], before: Task, now: str) -> None:
-    for position, task in enumerate(column):
-        placed = replace(task, position=position)
-        if placed == (before if task.id == before.id else task):
-            continue
-        tx.tasks.update(replace(placed, updated_at=now) if task.id == before.id else placed)
-        announcements.task_updated(tx, finding.task(tx, task.id))
+def _write(tx: Tx, task: Task) -> None:
+    tx.tasks.update(task)
+    announcements.task_updated(tx, task)

@@ -184,6 +184,19 @@ async def test_a_new_card_goes_behind_the_last_one(store: Store) -> None:
     assert await store.read(lambda tx: (tx.tasks.next_position("s1"), tx.tasks.next_position("s2"))) == (5, 0)
 
 
+async def test_the_places_of_a_step_are_its_cards_in_order_without_archived_ones(store: Store) -> None:
+    def insert(tx: Tx) -> None:
+        tx.tasks.insert(task("t2", position=7))
+        tx.tasks.insert(task("t3", position=3, archived_at=NOW))
+        tx.tasks.insert(task("t4", position=3, created_at=at(2)))
+        tx.tasks.insert(task("t5", position=3, created_at=at(1)))
+        tx.tasks.insert(task("t6", position=1, workflow_step_id="s2"))
+
+    await store.write(insert)
+    assert await store.read(lambda tx: tx.tasks.places("s1")) == [("t1", 0), ("t5", 3), ("t4", 3), ("t2", 7)]
+    assert await store.read(lambda tx: (tx.tasks.places("s2"), tx.tasks.places("s3"))) == ([("t6", 1)], [])
+
+
 async def test_sessions_of_a_task_come_newest_first(store: Store) -> None:
     await store.write(lambda tx: tx.sessions.insert(session("c0", is_primary=False, created_at=at(59))))
     assert [found.id for found in await store.read(lambda tx: tx.sessions.of_task("t1"))] == ["c0", "c1"]

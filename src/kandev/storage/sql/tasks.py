@@ -18,6 +18,11 @@ BY_EXTERNAL_ID = MAPPED.select.where(
 CHILDREN = MAPPED.select.where(tasks.c.parent_id == bindparam("of")).order_by(*BY_CREATION)
 CREATED = select(*BY_CREATION).where(tasks.c.id == bindparam("of"))
 LAST_POSITION = select(func.max(tasks.c.position)).where(tasks.c.workflow_step_id == bindparam("of"))
+PLACES = (
+    select(tasks.c.id, tasks.c.position)
+    .where(tasks.c.workflow_step_id == bindparam("of"), tasks.c.archived_at.is_(None))
+    .order_by(tasks.c.position, *BY_CREATION)
+)
 WORKTREE = select(worktrees).where(worktrees.c.task_id == bindparam("of"))
 UPDATE_WORKTREE = update(worktrees).where(worktrees.c.task_id == bindparam("of"))
 INSERT_WORKTREE = insert(worktrees)
@@ -59,6 +64,10 @@ class SqlTasks(Rows[Task]):
         """Behind the last card of the step; 0 when it is empty."""
         last: int | None = self.connection.execute(LAST_POSITION, {"of": step_id}).scalar()
         return 0 if last is None else last + 1
+
+    def places(self, step_id: str) -> Sequence[tuple[str, int]]:
+        """The cards of a step that are not archived, in their order: `(id, position)`."""
+        return [(id, position) for id, position in self.connection.execute(PLACES, {"of": step_id})]
 
     def worktree(self, task_id: str) -> Worktree | None:
         """Where the task's agents work, once it was made."""
