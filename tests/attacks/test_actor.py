@@ -3,6 +3,7 @@
 import asyncio
 
 import detangle
+import pytest
 
 from kandev.core.effects import Enqueued, Note
 from kandev.core.errors import StaleVersion
@@ -35,6 +36,7 @@ async def test_an_ask_whose_key_is_taken_fails_alone() -> None:
     await finished(running)
 
 
+@pytest.mark.field("C09")
 @detangle.test(runs=20, database=False)
 async def test_a_disk_that_takes_nothing_is_not_tried_as_fast_as_it_refuses() -> None:
     rig = Rig()

@@ -79,6 +79,7 @@ def test_a_failure_of_the_database_does_not_repeat_what_was_to_be_stored(
     assert "a secret" not in str(failed.value)
 
 
+@pytest.mark.field("D19")
 async def test_a_process_is_not_called_gone_because_nobody_could_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def test_without_an_execution_the_agent_is_not_running(begin: type[Story]) -> No
 
 
 @pytest.mark.proves("TURN-row-without-execution")
+@pytest.mark.field("A13", "D09")
 def test_a_session_whose_execution_is_unknown_settles_and_its_agent_is_not_running() -> None:
     s = running()
     s.s = decide.recovered(s.s)  # the backend was killed, and its sidecar with it
@@ -72,6 +73,7 @@ def test_a_session_whose_execution_is_unknown_settles_and_its_agent_is_not_runni
 
 
 @pytest.mark.proves("TURN-row-without-execution")
+@pytest.mark.field("A13", "D01", "D09")
 def test_a_row_that_claims_a_turn_without_a_process_is_settled() -> None:
     s = running()
     s.s = decide.recovered(replace(s.s, launch=Launch.ABSENT))
@@ -82,6 +84,7 @@ def test_a_row_that_claims_a_turn_without_a_process_is_settled() -> None:
 
 
 @pytest.mark.proves("TURN-row-without-execution")
+@pytest.mark.field("A13")
 def test_a_cancel_of_a_turn_whose_process_turns_out_to_be_gone_has_ended_nothing() -> None:
     s = cancelling()(Exited("s.1", why="agentctl does not know the agent's process any more"))
     assert s.said["c"] == "not_running" and s.replies["c"].error == "agent not running"
@@ -104,6 +107,7 @@ def test_a_cancel_beside_a_queue_that_is_parked_already_changes_nothing() -> Non
 
 
 @pytest.mark.proves("TURN-open-permission", "CANCEL-error-permission")
+@pytest.mark.field("A27", "B33")
 def test_an_open_permission_is_cancelled_with_its_turn() -> None:
     s = running()
     s(permission(s.ref))(Cancel("c"))
@@ -121,6 +125,7 @@ def test_an_open_permission_is_cancelled_with_its_turn() -> None:
 
 
 @pytest.mark.proves("TURN-starting")
+@pytest.mark.field("A17", "A35", "B19")
 def test_during_the_start_the_prompt_waits_parked_and_the_start_goes_on() -> None:
     s = starting()(Cancel("c"))
     assert s.said["c"] == "ok" and s.owes(Start) and s.queued == ("M",)
@@ -141,6 +146,7 @@ def test_a_second_cancel_joins_and_hears_the_same() -> None:
 
 
 @pytest.mark.proves("TURN-not-acknowledged", "CANCEL-error-timeout", "TURN-escalated-process-replaced")
+@pytest.mark.field("A15", "A23", "D13")
 @pytest.mark.parametrize("by", ["report", "timer"])
 def test_not_acknowledged_in_time_the_process_is_replaced(by: str) -> None:
     s = cancelling()
@@ -197,6 +203,7 @@ def test_a_stop_meanwhile_answers_both() -> None:
 
 
 @pytest.mark.proves("TURN-intent-decides")
+@pytest.mark.field("A21", "B17")
 @pytest.mark.parametrize("reason, error", [("cancelled", None), ("end_turn", None), ("error", "boom")])
 def test_our_intent_decides_that_a_turn_was_cancelled(reason: str, error: str | None) -> None:
     s = running()(Cancel("c", by="anna"))
@@ -208,6 +215,7 @@ def test_our_intent_decides_that_a_turn_was_cancelled(reason: str, error: str | 
 
 
 @pytest.mark.proves("TURN-parked")
+@pytest.mark.field("C29")
 def test_what_waits_is_parked_after_a_persons_cancel() -> None:
     s = parked("peer")
     assert s.queued == ("D",) and s.s.parked == "cancelled by a person" and not s.s.turn
@@ -228,6 +236,7 @@ def test_the_same_process_takes_the_next_prompt() -> None:
     assert s.ref == TurnRef("s.1", 2) and s.owes(Prompt)
 
 
+@pytest.mark.field("A23")
 def test_a_cancel_that_fails_leaves_the_turn_as_if_nobody_had_asked() -> None:
     s = running()(Cancel("c"))
     s(CancelFailed(s.ref, 1, "the pipe is full"))
@@ -278,6 +287,7 @@ def test_the_revision_grows_with_each_change_of_pending_and_with_nothing_else() 
 
 
 @pytest.mark.proves("TURN-latched")
+@pytest.mark.field("A17", "A35")
 def test_a_cancel_before_acceptance_is_owed_beside_the_prompt() -> None:
     s = dispatching()(Cancel("c"))
     assert [type(o) for o in s.owed][1:] == [Prompt, CancelTurn]
@@ -356,6 +366,7 @@ def test_a_request_of_a_process_that_died_waits_for_nobody() -> None:
     assert s.has(PermissionClosed)
 
 
+@pytest.mark.field("B37")
 def test_a_permission_of_another_turn_is_history() -> None:
     s = waiting()(message("A"))
     s.ignores(permission(TurnRef("s.1", 1)))
@@ -368,6 +379,7 @@ def test_a_permission_asked_before_acceptance_was_told_says_that_the_prompt_was_
 
 
 @pytest.mark.proves("INV-3")
+@pytest.mark.field("B05", "B25")
 def test_reports_of_an_earlier_turn_change_nothing_of_the_present_one() -> None:
     s = waiting()(message("A"))
     old = TurnRef("s.1", 1)

@@ -46,6 +46,7 @@ def test_a_message_to_a_created_session_starts_it() -> None:
 
 
 @pytest.mark.proves("MESSAGE-queued-fifo")
+@pytest.mark.field("C17", "C41")
 def test_messages_to_a_running_session_are_queued_and_drained_in_order() -> None:
     s = running()(message("A", "peer"))(message("B"))(message("C", "workflow"))
     assert [s.said[m] for m in "ABC"] == ["queued"] * 3 and s.queued == ("A", "B", "C")
@@ -60,6 +61,7 @@ def test_a_message_to_a_starting_session_is_queued_behind_the_first() -> None:
     assert s.said["A"] == "queued" and s.saying == ("M",) and s.queued == ("A",)
 
 
+@pytest.mark.field("C19", "C21")
 @pytest.mark.parametrize("begin", [waiting, asleep])
 def test_a_message_to_a_waiting_session_is_sent_once_it_is_accepted(begin: type[Story]) -> None:
     s = begin()(message("A", "peer"))
@@ -70,6 +72,7 @@ def test_a_message_to_a_waiting_session_is_sent_once_it_is_accepted(begin: type[
     assert s(Taken(s.ref)).said["A"] == "sent" and s.fates["A"] == "delivered"
 
 
+@pytest.mark.field("C01")
 def test_the_sender_hears_queued_when_acceptance_takes_too_long_and_delivery_goes_on() -> None:
     s = asleep()(message("A", "peer"))
     s(Expired(Timer("ask", "A")))
@@ -78,6 +81,7 @@ def test_the_sender_hears_queued_when_acceptance_takes_too_long_and_delivery_goe
     assert s(Taken(s.ref)).fates["A"] == "delivered"
 
 
+@pytest.mark.field("C43")
 def test_a_peers_message_joins_a_parked_queue() -> None:
     s = parked("peer")(message("A", "peer"))
     assert s.said["A"] == "queued" and s.queued == ("D", "A") and not s.s.turn and s.s.parked
@@ -148,6 +152,7 @@ def test_a_full_parked_queue_still_hears_a_person() -> None:
 
 
 @pytest.mark.proves("MESSAGE-idempotency")
+@pytest.mark.field("C01", "C31")
 def test_the_same_entry_again_is_one_entry_and_joins_who_waits() -> None:
     s = asleep()(message("A"))
     s(Send("again", Entry("A"), message("A").draft, 10))
@@ -184,6 +189,7 @@ def test_who_waits_for_a_removed_entry_hears_so() -> None:
 # -- refused prompts ------------------------------------------------------------------------------
 
 
+@pytest.mark.field("C03")
 def test_a_refused_entry_is_back_in_its_place_and_tried_again_later() -> None:
     s = refused_once()(message("E", "peer"))
     assert list(s.queued) == ["D", "E"] and not s.s.turn and s.timers == {"retry"}
@@ -198,6 +204,7 @@ def test_each_attempt_has_a_generation_of_its_own() -> None:
     assert s.s.generation == before + 1
 
 
+@pytest.mark.field("C09")
 def test_after_three_retries_the_queue_is_parked_with_the_reason() -> None:
     s = refused_once()
     for _ in range(3):
@@ -256,6 +263,7 @@ def test_a_prompt_on_its_way_to_a_process_that_died_has_one_fate(
     assert s.queued == (("A",) if taken is False else ())
 
 
+@pytest.mark.field("C15")
 def test_a_failed_turn_or_a_lost_process_gives_nothing_twice() -> None:
     s = dispatching()(Exited("s.1"))(Gone("s.1", None))
     assert s.fates == {"M": "unknown"}
@@ -266,6 +274,7 @@ def test_a_failed_turn_or_a_lost_process_gives_nothing_twice() -> None:
 # -- a turn that the agent begins by itself ----------------------------------------------------------
 
 
+@pytest.mark.field("C49")
 def test_a_message_during_an_own_turn_waits_for_its_end() -> None:
     s = busy_by_itself()(message("A"))
     assert s.said["A"] == "queued" and s.wire == "RUNNING"
@@ -282,6 +291,7 @@ def lost() -> Story:
     return s
 
 
+@pytest.mark.field("D19")
 def test_a_message_waits_until_the_old_process_is_proven_gone() -> None:
     s = lost()(message("A"))(message("B", "peer"))
     assert (s.said["A"], s.said["B"]) == ("queued", "queued") and not s.owes(Start)

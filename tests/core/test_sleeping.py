@@ -58,6 +58,7 @@ def test_who_came_up_and_was_told_nothing_is_timed_too() -> None:
     assert idle(Story(Resume("r"), up()))
 
 
+@pytest.mark.field("D27")
 @pytest.mark.parametrize("busy", [Story, starting, dispatching, running, cancelling, refused_once, dozing])
 def test_an_agent_that_works_or_soon_will_is_not(busy: type[Story]) -> None:
     assert idle(busy()) is None
@@ -73,6 +74,7 @@ def test_an_open_permission_keeps_it_awake() -> None:
     assert idle(s(permission(s.ref))) is None
 
 
+@pytest.mark.field("D27")
 def test_whatever_the_agent_says_begins_the_wait_anew() -> None:
     s = waiting()
     before = idle(s)

@@ -63,6 +63,7 @@ def test_a_launch_with_a_prompt_goes_straight_to_running() -> None:
     assert s.owed == (Follow("s.1"), Prompt(TurnRef("s.1", 1), ("M",)))
 
 
+@pytest.mark.field("A31")
 def test_a_first_launch_that_fails_holds_its_message_and_a_resume_tries_again_with_it() -> None:
     s = starting()(LaunchFailed("s.1", "no such file: agnt"))
     assert s.wire == "FAILED" and s.queued == ("M",) and s.s.parked is None
@@ -73,12 +74,14 @@ def test_a_first_launch_that_fails_holds_its_message_and_a_resume_tries_again_wi
     assert s.saying == ("M",)
 
 
+@pytest.mark.field("C09")
 def test_a_relaunch_that_fails_parks_the_entries_with_the_reason() -> None:
     s = asleep()(message("A"))(LaunchFailed("s.2", "no disk"))
     assert s.said["A"] == "queued" and s.wire == "WAITING_FOR_INPUT"
     assert s.s.parked == "the agent did not start: no disk" and s.owes(Teardown)
 
 
+@pytest.mark.field("A31", "D07")
 def test_a_launch_that_gives_no_answer_has_failed_and_is_rolled_back() -> None:
     s = starting()(Expired(Timer("start", "s.1")))
     assert s.wire == "FAILED" and s.owed == (Teardown("s.1", None),)
@@ -101,6 +104,7 @@ def test_a_resume_of_what_runs_is_a_conflict() -> None:
         s.refuses(Resume("r"), "conflict")
 
 
+@pytest.mark.field("D19")
 def test_a_resume_waits_for_the_end_of_the_old_process() -> None:
     s = waiting()(Exited("s.1"))(Resume("r"))
     assert s.wire == "STARTING" and s.owed == (Teardown("s.1", None),)
@@ -124,6 +128,7 @@ def test_the_token_of_the_conversation_is_kept_and_renewed() -> None:
 # -- the end of a process ---------------------------------------------------------------------------
 
 
+@pytest.mark.field("B41")
 def test_a_process_that_dies_in_a_turn_ends_it_and_says_how() -> None:
     s = running()(message("D"))(frame(2, Exited("s.1", 7, ("Traceback", "boom"))))
     assert s.lines == ["The agent's process ended (exit code 7).\nTraceback\nboom"]
@@ -159,6 +164,7 @@ def test_an_end_comes_once() -> None:
         s.ignores(late)
 
 
+@pytest.mark.field("B05", "B45", "D13")
 def test_reports_of_an_earlier_execution_are_history() -> None:
     s = asleep()(message("A"))(up("s.2"))
     for late in (Exited("s.1"), Gone("s.1"), up(), Remembered("s.1", "old"), Said("s.1", Notice("x"))):
@@ -189,18 +195,21 @@ def test_a_failed_turn_parks_the_queue_with_the_reason() -> None:
     assert s.lines == ["The turn failed: 429 too many requests"] and not s.s.turn
 
 
+@pytest.mark.field("B39")
 def test_an_agent_that_interrupts_its_own_turn_parks_nothing() -> None:
     s = running()(message("A"))
     s(Ended(s.ref, "cancelled"))
     assert s.saying == ("A",) and s.lines == ["The agent interrupted its own turn."]
 
 
+@pytest.mark.field("C55")
 def test_an_end_implies_that_the_prompt_was_taken() -> None:
     s = dispatching()
     s(Ended(s.ref))
     assert s.fates == {"M": "delivered"} and not s.s.turn
 
 
+@pytest.mark.field("C55")
 def test_output_implies_that_the_prompt_was_taken() -> None:
     s = dispatching()
     s(Output(s.ref, CHUNK))
@@ -214,6 +223,7 @@ def test_acceptance_told_twice_is_told_once() -> None:
 
 
 @pytest.mark.proves("INV-3")
+@pytest.mark.field("B05", "B25")
 def test_a_late_end_of_an_earlier_turn_does_not_touch_the_present_one() -> None:
     s = running()(message("P"))
     old = s.ref

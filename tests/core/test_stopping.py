@@ -99,6 +99,7 @@ def test_when_its_task_is_over_an_idle_session_ends_too(begin: Callable[[], Stor
 
 
 @pytest.mark.proves("STOP-before-end", "STOP-death", "INV-3", "INV-5", "STATE-terminal")
+@pytest.mark.field("B27", "C35")
 def test_whatever_comes_after_a_stop_is_history() -> None:
     s = running()
     turn = s.ref
@@ -113,6 +114,7 @@ def test_whatever_comes_after_a_stop_is_history() -> None:
 
 
 @pytest.mark.proves("STOP-claimed", "INV-2")
+@pytest.mark.field("C03", "C15")
 @pytest.mark.parametrize(
     "taken, queue, fate", [(False, ("Q", "Z"), None), (True, ("Z",), "delivered"), (None, ("Z",), "unknown")]
 )
@@ -139,6 +141,7 @@ def test_a_prompt_that_turns_out_refused_or_taken_after_the_stop_is_told_and_not
 
 
 @pytest.mark.proves("STOP-starting")
+@pytest.mark.field("A31", "A41", "B27")
 def test_a_launch_under_way_is_rolled_back() -> None:
     s = starting()(Stop("x"))
     assert s.said["x"] == "stopped" and s.owed == (Teardown("s.1", None),)
@@ -148,6 +151,7 @@ def test_a_launch_under_way_is_rolled_back() -> None:
 
 
 @pytest.mark.proves("STOP-caller-gone")
+@pytest.mark.field("E01")
 def test_the_teardown_is_owed_although_the_backend_died_after_its_answer() -> None:
     s = running()(Stop("x"))
     s.s = decide.recovered(s.s)
@@ -155,6 +159,7 @@ def test_the_teardown_is_owed_although_the_backend_died_after_its_answer() -> No
 
 
 @pytest.mark.proves("STOP-hanging-teardown")
+@pytest.mark.field("A01")
 def test_what_is_left_after_a_teardown_is_named() -> None:
     s = running()(Stop("x"))(Gone("s.1", None, ("pid 7 (sleep)",)))
     assert s.lines == ["Processes that could not be ended: pid 7 (sleep)."]
@@ -162,6 +167,7 @@ def test_what_is_left_after_a_teardown_is_named() -> None:
     assert over[0].survivors == ("pid 7 (sleep)",)
 
 
+@pytest.mark.field("D19", "E05")
 def test_a_process_that_cannot_be_proven_gone_is_still_tried() -> None:
     s = running()(Stop("x"))(Expired(Timer("close", "s.1")))
     assert s.launch == "lost" and s.owes(Teardown) and not s.timers
@@ -189,6 +195,7 @@ def test_a_lost_process_can_be_stopped_too() -> None:
     assert s.said["x"] == "stopped" and s.s.launch is Launch.LOST and s.owes(Teardown)
 
 
+@pytest.mark.field("A27", "B33")
 def test_open_permissions_end_with_the_session() -> None:
     s = running()
     s(permission(s.ref))(Stop("x"))
@@ -221,6 +228,7 @@ def test_force_is_asked_for_and_forgotten_with_the_process() -> None:
 # -- and then ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.field("D19")
 def test_a_resume_after_a_stop_waits_for_the_old_process() -> None:
     s = running()(Stop("x"))(Resume("r"))
     assert s.said["r"] == "resuming" and s.wire == "STARTING" and not s.owes(Start)
@@ -240,6 +248,7 @@ def test_a_resume_while_the_stop_is_not_settled_drains_everything_in_order(taken
     assert s.saying == (("Q",) if taken is False else ("Z",)) and s.wire == "RUNNING"
 
 
+@pytest.mark.field("B45")
 def test_a_refusal_of_the_stopped_process_is_none_of_the_resumed_session() -> None:
     s = dispatching()(Stop("x"))(Resume("r"))
     s(Refused(s.ref, "it ends"))
@@ -287,6 +296,7 @@ def test_a_peers_message_to_a_completed_session_with_a_parked_queue_joins_it() -
     assert s.wire == "STARTING" and not s.s.parked
 
 
+@pytest.mark.field("B39")
 def test_a_turn_that_ends_while_its_process_is_ended_did_not_end_itself() -> None:
     s = running()
     turn = s.ref

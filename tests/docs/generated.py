@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import ModuleType
 
 import click
@@ -19,8 +20,10 @@ from kandev.execution.known_agents import AGENTS
 from kandev.gateway.action import Action
 from kandev.gateway.catalogue import ACTIONS
 from kandev.runtime import deadlines
+from tests.docs import field_page
 from tests.docs.pages import PUBLIC, with_part
 from tests.docs.shapes import object_shapes, payload_shape
+from tests.field_reports import SECTIONS
 
 SHARED_OPTIONS = frozenset({"--url", "--home", "--timeout", "--json"})
 BY_ITSELF = ("serve", "db", "doctor")
@@ -205,6 +208,7 @@ PARTS: Mapping[tuple[str, str], Callable[[], str]] = {
     ("configuration.md", "backend"): backend_settings,
     ("configuration.md", "agentctl"): agentctl_table,
     ("agents.md", "known"): known_agents,
+    **{("../field-reports.md", title): partial(field_page.section, title) for title in SECTIONS},
 }
 
 

@@ -26,6 +26,7 @@ def killed_by(number: signal.Signals) -> Callable[[int], None]:
     return partial(lambda number, pid: os.kill(pid, number), number)
 
 
+@pytest.mark.field("B41")
 @pytest.mark.parametrize(
     ("line", "kill", "code"),
     [

@@ -83,6 +83,7 @@ async def went_on(kandev: Kandev, task_id: str, session_id: str, events: Events,
     assert (await said(kandev, session_id))[-1].startswith("recall: ")
 
 
+@pytest.mark.field("C37", "D09", "D11")
 @pytest.mark.parametrize("kill", KILLS)
 async def test_a_turn_is_lost_with_the_reason_and_the_next_message_has_the_conversation(
     kandev: Kandev, kill: Callable[[Kandev], Awaitable[None]]
@@ -108,6 +109,7 @@ async def test_a_turn_is_lost_with_the_reason_and_the_next_message_has_the_conve
     assert words[1:] == ["hello", f"recall: {script}".replace("\n", " / "), "queued"]
 
 
+@pytest.mark.field("D15", "D19", "E09", "E11")
 @pytest.mark.parametrize("kill", KILLS)
 async def test_nothing_resumes_before_the_old_agent_and_its_children_are_gone(
     kandev: Kandev, kill: Callable[[Kandev], Awaitable[None]]
@@ -152,6 +154,7 @@ def message(task_id: str, session_id: str) -> dict[str, object]:
 
 
 @pytest.mark.proves("SURVIVE-unknown-entry", "MESSAGE-one-fate", "INV-2")
+@pytest.mark.field("C15")
 @pytest.mark.parametrize("kill", [alone, twice])
 async def test_a_message_whose_fate_nobody_can_tell_is_unknown_and_not_sent_again(
     kandev: Kandev, kill: Callable[[Kandev], Awaitable[None]]

@@ -96,6 +96,7 @@ async def test_the_frame_on_the_agents_pipe_is_exactly_the_protocols(house: Kand
 
 
 @pytest.mark.proves("CANCEL-error-no-active-turn", "TURN-no-turn")
+@pytest.mark.field("A21")
 async def test_without_an_active_turn_a_cancel_is_a_success_that_changes_nothing(house: Kandev) -> None:
     _, session_id = await house.session("say done")
     async with house.watching(session_id) as events:
@@ -130,6 +131,7 @@ async def test_an_unknown_session_or_one_of_another_task_is_not_found(house: Kan
 @pytest.mark.proves(
     "CANCEL-error-timeout", "TURN-not-acknowledged", "TURN-escalated-process-replaced", "TURN-intent-decides"
 )
+@pytest.mark.field("A11", "A15", "D13")
 async def test_a_deaf_agent_is_replaced_and_the_caller_hears_the_truth(house: Kandev) -> None:
     task_id, session_id = await house.session("say hello\ndeaf 600")
     async with house.watching(session_id) as events:
@@ -154,6 +156,7 @@ async def test_a_deaf_agent_is_replaced_and_the_caller_hears_the_truth(house: Ka
 
 
 @pytest.mark.proves("CANCEL-error-permission", "TURN-open-permission", "STATE-waiting-for")
+@pytest.mark.field("A27", "B33")
 async def test_a_cancel_answers_an_open_permission_as_cancelled(house: Kandev) -> None:
     task_id, session_id = await house.session("ask Touch a file\nsay never")
     async with house.watching(session_id) as events:
@@ -172,6 +175,7 @@ async def test_a_cancel_answers_an_open_permission_as_cancelled(house: Kandev) -
 
 
 @pytest.mark.proves("TURN-starting", "TURN-parked")
+@pytest.mark.field("A17", "B19")
 async def test_a_cancel_during_the_start_keeps_the_prompt_back(house: Kandev) -> None:
     slow = await profile(house, env={"MOCK_AGENT_START": "slow 1"})
     task_id, session_id = await house.session("say hello", agent_profile_id=slow)
@@ -192,6 +196,7 @@ async def test_a_cancel_during_the_start_keeps_the_prompt_back(house: Kandev) ->
 
 
 @pytest.mark.proves("TURN-joined")
+@pytest.mark.field("B23")
 async def test_two_cancels_of_one_turn_are_one_and_get_the_same_answer(house: Kandev) -> None:
     _, session_id = await house.session("say hello\nlate 0.3")
     async with house.watching(session_id) as events:
@@ -229,6 +234,7 @@ async def test_a_stop_wins_over_a_cancel_that_waits(house: Kandev) -> None:
 
 
 @pytest.mark.proves("TURN-caller-gone", "DOOR-mutation-goes-on")
+@pytest.mark.field("D07")
 async def test_a_caller_that_goes_away_does_not_take_its_cancel_back(house: Kandev) -> None:
     _, session_id = await house.session("say hello\nlate 0.5")
     async with house.watching(session_id) as events:
@@ -242,6 +248,7 @@ async def test_a_caller_that_goes_away_does_not_take_its_cancel_back(house: Kand
 
 
 @pytest.mark.proves("TURN-repeated")
+@pytest.mark.field("A35")
 async def test_a_cancel_that_the_agent_did_not_see_is_written_again(house: Kandev) -> None:
     _, session_id = await house.session("lose 2\nsay hello\nsleep 600")
     async with house.watching(session_id) as events:

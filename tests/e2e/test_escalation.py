@@ -78,6 +78,7 @@ async def goes_on(kandev: Kandev, task_id: str, session_id: str, events: Events)
 
 
 @pytest.mark.proves("TURN-not-acknowledged", "TURN-escalated-process-replaced", "TURN-intent-decides")
+@pytest.mark.field("A15", "D13")
 @pytest.mark.parametrize("script", DEAF.values(), ids=DEAF.keys())
 async def test_an_agent_that_does_not_acknowledge_is_replaced_with_its_whole_tree(
     house: Kandev, script: str

@@ -45,6 +45,7 @@ async def test_a_kill_after_any_event_of_a_turn_loses_and_doubles_nothing(
     assert (await kandev.call("message.status", {"entry_id": sent["entry_id"]}))["state"] == "delivered"
 
 
+@pytest.mark.field("D07", "D17")
 async def test_a_launch_that_was_under_way_at_a_kill_is_taken_up(kandev: Kandev) -> None:
     slow = await profile(kandev, env={"MOCK_AGENT_START": "slow 1.5"})
     _, session_id = await kandev.session("say hello", agent_profile_id=slow)
@@ -58,6 +59,7 @@ async def test_a_launch_that_was_under_way_at_a_kill_is_taken_up(kandev: Kandev)
     assert await said(kandev, session_id) == ["hello"]
 
 
+@pytest.mark.field("D01")
 async def test_a_cancel_that_was_under_way_at_a_kill_is_carried_out(kandev: Kandev) -> None:
     task_id, session_id = await kandev.session("say hello\nlate 0.5")
     async with kandev.watching(session_id) as events:
@@ -78,6 +80,7 @@ async def test_a_cancel_that_was_under_way_at_a_kill_is_carried_out(kandev: Kand
 
 
 @pytest.mark.proves("TURN-row-without-execution")
+@pytest.mark.field("A13")
 async def test_a_cancel_right_after_everything_was_killed_hears_that_nothing_runs(kandev: Kandev) -> None:
     task_id, session_id = await kandev.session("say hello\nsleep 600")
     async with kandev.watching(session_id) as events:
@@ -98,6 +101,7 @@ async def test_a_cancel_right_after_everything_was_killed_hears_that_nothing_run
     assert not [line for line in lines if "cancelled" in line], lines
 
 
+@pytest.mark.field("E01")
 async def test_a_stop_whose_teardown_was_under_way_at_a_kill_is_finished(kandev: Kandev) -> None:
     _, session_id = await kandev.session("stubborn\nspawn 600\nsay hello\nsleep 600")
     async with kandev.watching(session_id) as events:
@@ -109,6 +113,7 @@ async def test_a_stop_whose_teardown_was_under_way_at_a_kill_is_finished(kandev:
     await until_true(lambda: not marked(session_id), "nothing of it is left")
 
 
+@pytest.mark.field("C31", "C39")
 async def test_a_message_whose_answer_was_lost_in_a_kill_is_one_message_when_it_is_sent_again(
     kandev: Kandev,
 ) -> None:

@@ -89,6 +89,7 @@ async def test_a_command_that_exits_at_once_shows_its_code_and_last_words(house:
 
 
 @pytest.mark.proves("BAD-command-no-protocol", "INV-8", "INV-10")
+@pytest.mark.field("A31", "D07")
 async def test_a_command_that_speaks_no_protocol_fails_at_its_deadline_and_is_ended(quick: Kandev) -> None:
     broken = await profile(quick, ["sleep", "600"])
     task_id, session_id = await quick.session("say hello", agent_profile_id=broken)

@@ -74,6 +74,7 @@ async def quiet(kandev: Kandev, launches: Launches) -> None:
 
 
 @pytest.mark.proves("INV-8", "INV-10")
+@pytest.mark.field("E01", "E23")
 async def test_hundreds_of_launches_leave_backend_and_agentctl_as_they_were(tmp_path: Path) -> None:
     async with Kandev(tmp_path / "home", HURRIED) as kandev:
         assert kandev.process is not None

@@ -30,6 +30,7 @@ async def fate(house: Kandev, entry_id: str) -> str:
     "INV-2",
     "INV-9",
 )
+@pytest.mark.field("C41")
 async def test_messages_to_a_busy_session_wait_and_go_out_in_order_each_in_its_own_turn(
     house: Kandev,
 ) -> None:
@@ -74,6 +75,7 @@ async def test_a_message_starts_a_prepared_session_and_an_idle_one_hears_it_at_o
 
 
 @pytest.mark.proves("MESSAGE-idempotency")
+@pytest.mark.field("C01", "C31")
 async def test_the_same_key_is_one_message(house: Kandev) -> None:
     task_id, session_id = await house.session("say hello\nsleep 600")
     async with house.watching(session_id) as events:

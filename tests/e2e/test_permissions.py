@@ -15,6 +15,7 @@ async def respond(house: Kandev, session_id: str, request_id: str, **answer: Any
 
 
 @pytest.mark.proves("ACT-permission.respond", "NOTE-session.permission_requested", "STATE-waiting-for")
+@pytest.mark.field("B47")
 @pytest.mark.parametrize(
     ("answer", "heard", "status"),
     [
@@ -77,6 +78,7 @@ async def test_of_two_answers_at_once_one_counts(house: Kandev) -> None:
     assert await said(house, session_id) == [f"outcome: selected {taken}"]
 
 
+@pytest.mark.field("A13")
 async def test_who_comes_later_finds_the_open_request_in_the_snapshot(house: Kandev) -> None:
     _, session_id = await house.session("ask Touch a file")
     async with house.watching(session_id) as events:
@@ -87,6 +89,7 @@ async def test_who_comes_later_finds_the_open_request_in_the_snapshot(house: Kan
         assert found["options"] == asked["options"]
 
 
+@pytest.mark.field("A27", "B37")
 async def test_a_stop_closes_an_open_request(house: Kandev) -> None:
     _, session_id = await house.session("ask Touch a file")
     async with house.watching(session_id) as events:

@@ -96,6 +96,7 @@ async def test_a_message_right_behind_a_new_start_is_delivered_once(kandev: Kand
 
 
 @pytest.mark.proves("CLI-sigterm", "SURVIVE-backend-kill")
+@pytest.mark.field("D01", "D17")
 async def test_a_running_turn_goes_on_without_the_backend_and_the_next_one_follows_it(
     kandev: Kandev,
 ) -> None:
@@ -132,6 +133,7 @@ async def test_after_a_kill_in_the_middle_of_a_stream_nothing_is_lost_or_doubled
     assert (await get(kandev, session_id))["queue"]["count"] == 0
 
 
+@pytest.mark.field("A13")
 async def test_a_permission_that_was_open_at_a_kill_can_still_be_answered(kandev: Kandev) -> None:
     _, session_id = await kandev.session("ask Go on\nsay done")
     async with kandev.watching(session_id) as events:
@@ -146,6 +148,7 @@ async def test_a_permission_that_was_open_at_a_kill_can_still_be_answered(kandev
 
 
 @pytest.mark.proves("TURN-row-without-execution")
+@pytest.mark.field("C37", "D01", "D09")
 async def test_when_everything_was_killed_the_turn_is_settled_and_the_next_message_remembers(
     kandev: Kandev,
 ) -> None:
@@ -166,6 +169,7 @@ async def test_when_everything_was_killed_the_turn_is_settled_and_the_next_messa
 
 
 @pytest.mark.proves("CLI-stop-agents")
+@pytest.mark.field("A03")
 async def test_stop_agents_ends_running_turns_too(tmp_path: Path) -> None:
     kandev = Kandev(tmp_path / "home")
     await kandev.start("--stop-agents")
@@ -185,6 +189,7 @@ async def test_stop_agents_ends_running_turns_too(tmp_path: Path) -> None:
         await kandev.end()
 
 
+@pytest.mark.field("B41")
 @pytest.mark.parametrize(
     ("line", "words"), [("exit 3", "exit code 3"), ("crash", "exit code -9"), ("exit 0", "exit code 0")]
 )
@@ -237,6 +242,7 @@ async def test_when_agentctl_is_killed_its_agents_end_and_the_session_goes_on_wi
     assert await said(kandev, session_id) == ["hello", "recall: say hello / sleep 600"]
 
 
+@pytest.mark.field("D45")
 async def test_many_sessions_at_once_survive_a_kill(kandev: Kandev) -> None:
     made = await asyncio.gather(*(kandev.session(f"stream 60 20\nsay end {n}") for n in range(4)))
     for _, session_id in made:

@@ -93,6 +93,7 @@ async def test_a_second_stop_finds_nothing_and_tells_nothing(house: Kandev) -> N
 
 
 @pytest.mark.proves("STATE-terminal", "MESSAGE-terminal-conflict", "INV-5", "INV-6")
+@pytest.mark.field("A43", "D29")
 async def test_a_stopped_session_stays_cancelled_until_somebody_resumes_it(house: Kandev) -> None:
     task_id, session_id = await house.session("stream 500 10")
     async with house.watching(session_id) as events:

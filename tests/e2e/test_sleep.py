@@ -53,6 +53,7 @@ async def test_an_idle_agent_sleeps_and_the_next_message_wakes_it_with_its_conve
     assert not await said(sleepy, session_id, "system", "status"), "sleep is no news"
 
 
+@pytest.mark.field("D27")
 async def test_an_agent_at_work_does_not_sleep_however_silent_it_is(sleepy: Kandev) -> None:
     _, session_id = await sleepy.session("say hello\nsleep 2\nsay done")
     async with sleepy.watching(session_id) as events:

@@ -27,6 +27,7 @@ async def stop(house: Kandev, session_id: str, **more: Any) -> None:
 
 
 @pytest.mark.proves("ACT-session.stop", "INV-10")
+@pytest.mark.field("A01", "E25")
 async def test_a_running_session_is_cancelled_its_task_goes_to_review_and_nothing_is_left(
     house: Kandev,
 ) -> None:
@@ -70,6 +71,7 @@ async def test_a_waiting_session_with_a_live_process_is_stopped_too(house: Kande
 
 
 @pytest.mark.proves("INV-5")
+@pytest.mark.field("A31", "A41", "B27")
 async def test_a_session_that_is_starting_is_stopped_and_its_launch_rolled_back(house: Kandev) -> None:
     slow = await profile(house, env={"MOCK_AGENT_START": "slow 600"})
     task_id, session_id = await house.session("say hello", agent_profile_id=slow)
@@ -106,6 +108,7 @@ async def test_where_nothing_lives_a_stop_finds_no_execution_and_changes_nothing
 
 
 @pytest.mark.proves("INV-6")
+@pytest.mark.field("A05", "A11")
 async def test_a_stubborn_agent_delays_no_answer_and_is_gone_a_little_later(house: Kandev) -> None:
     _, session_id = await house.session("stubborn\nspawn 600\nsay hello\ndeaf 600")
     async with house.watching(session_id) as events:
@@ -139,6 +142,7 @@ async def test_an_end_that_is_under_way_is_hurried_by_force(tmp_path: Path, agai
 
 
 @pytest.mark.proves("ACT-session.recover")
+@pytest.mark.field("C07", "C29")
 async def test_a_resume_drains_in_order_what_was_queued_before_the_stop(house: Kandev) -> None:
     task_id, session_id = await house.session("say hello\nsleep 600")
     async with house.watching(session_id) as events:
@@ -170,6 +174,7 @@ async def test_a_resume_releases_nothing_that_was_parked(house: Kandev) -> None:
 
 
 @pytest.mark.proves("ACT-session.recover")
+@pytest.mark.field("D05")
 async def test_what_is_running_cannot_be_resumed(house: Kandev) -> None:
     _, session_id = await house.session("say hello\nsleep 600")
     async with house.watching(session_id) as events:

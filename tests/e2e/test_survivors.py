@@ -84,6 +84,7 @@ def held(kandev: Kandev, tmp_path: Path) -> Held:
 
 
 @pytest.mark.proves("STOP-hanging-teardown", "SURVIVE-survivors")
+@pytest.mark.field("A01", "E07")
 async def test_a_stop_names_the_process_that_could_not_be_ended(held: Held) -> None:
     await held.begin("say hello\nsleep 600")
     async with held.kandev.watching(held.session_id) as events:

@@ -107,6 +107,7 @@ async def test_a_message_of_a_megabyte_comes_through_whole(house: Kandev) -> Non
 
 
 @pytest.mark.proves("INV-3")
+@pytest.mark.field("B05")
 async def test_what_an_agent_says_behind_its_turn_is_history_and_changes_nothing(house: Kandev) -> None:
     task_id, session_id = await house.session("say done\necho-after 3")
     async with house.watching(session_id) as events:
@@ -134,6 +135,7 @@ async def test_a_turn_that_an_agent_begins_by_itself_is_shown_as_its_own(house: 
     assert await said(house, session_id) == ["resting", "I had an idea", "thanks"]
 
 
+@pytest.mark.field("B49")
 async def test_a_turn_of_the_agents_own_can_be_cancelled(house: Kandev) -> None:
     _, session_id = await house.session("say resting\nwake 0.4 I had an idea")
     async with house.watching(session_id) as events:

@@ -87,6 +87,7 @@ async def test_a_base_branch_of_the_tasks_choice_is_what_it_begins_at(house: Kan
     assert (await house.call("session.changes", {"session_id": session_id}))["files"] == []
 
 
+@pytest.mark.field("E31")
 async def test_two_tasks_of_one_repository_do_not_meet(house: Kandev, tmp_path: Path) -> None:
     known = await repository_id(house, repository(tmp_path / "repo"))
     mine = await writer(house)

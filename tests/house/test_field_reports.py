@@ -1,14 +1,24 @@
-"""The list of reports from the field is complete, and its marks are read."""
+"""The list of reports from the field is complete, and each one that applies has a test that names it."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.field_reports import REPORTS, STEPS, Report
-from tests.manifest_plugin import unknown_reports, untested
+from tests.manifest_plugin import UNTESTED, unknown_reports, untested
 
 APPLIES = Report("A01", "It breaks.", "It does not.")
 LATER = Report("A03", "It breaks.", "It does not.", "user interface", "there is none yet.")
+
+
+def test_every_report_that_applies_has_a_test(request: pytest.FixtureRequest) -> None:
+    missing = request.config.stash[UNTESTED]
+    if missing is None:
+        pytest.skip("Only a run of all tests can say which reports nobody tests.")
+    sentences = [f"{r.id}: {r.symptom} {r.behaviour}" for r in missing]
+    assert not sentences, "\n".join(["These reports from the field have no test:", *sentences])
 
 
 def test_no_report_stands_twice() -> None:

@@ -116,6 +116,7 @@ async def test_a_real_agents_shell_command_ends_with_the_cancel(
     assert all(m["metadata"]["status"] not in ("pending", "in_progress") for m in tools)
 
 
+@pytest.mark.field("A01", "E17")
 async def test_a_stop_leaves_nothing_of_a_real_agent_in_mid_command(
     kandev: Kandev, bed: Bed, real_agent: BedAgent
 ) -> None:
@@ -130,6 +131,7 @@ async def test_a_stop_leaves_nothing_of_a_real_agent_in_mid_command(
     await processes.wait_until(lambda: not processes.marked(real_agent.mark), "the agent's end", GONE_S)
 
 
+@pytest.mark.field("A35")
 async def test_a_cancel_right_behind_the_prompt_always_ends_the_turn(
     kandev: Kandev, bed: Bed, real_agent: BedAgent
 ) -> None:
@@ -157,6 +159,7 @@ async def after(milliseconds: int) -> None:
     await done.wait()
 
 
+@pytest.mark.field("D47")
 async def test_the_conversation_goes_on_after_a_restart_of_everything(
     kandev: Kandev, bed: Bed, real_agent: BedAgent, model: ScriptedModel
 ) -> None:

@@ -23,6 +23,7 @@ async def cancelled(story: Story, session: str) -> cancel_turn.Cancelled:
 
 
 @pytest.mark.proves("INV-3")
+@pytest.mark.field("B05", "B25")
 @in_every_order
 async def test_i13_the_end_of_an_earlier_turn_does_not_touch_the_present_one(story: Story) -> None:
     session = await story.launched("sleep 300")
@@ -68,6 +69,7 @@ async def test_i18_a_new_message_runs_at_once_and_the_parked_ones_follow_it(stor
 
 
 @pytest.mark.proves("RACE-I19", "MESSAGE-failed-turn-parks")
+@pytest.mark.field("C09")
 @in_every_order
 async def test_i19_messages_are_not_burnt_when_a_turn_fails(story: Story) -> None:
     session = await story.launched("sleep 10\nfail -32000 overloaded")
@@ -82,6 +84,7 @@ async def test_i19_messages_are_not_burnt_when_a_turn_fails(story: Story) -> Non
 
 
 @pytest.mark.proves("TURN-not-acknowledged", "TURN-escalated-process-replaced", "INV-1", "INV-8")
+@pytest.mark.field("A15", "D13")
 @in_every_order
 async def test_an_agent_that_ignores_the_cancel_is_replaced_and_gets_no_other_prompt(story: Story) -> None:
     session = await story.launched("deaf 300")
@@ -127,6 +130,7 @@ async def test_a_message_sent_again_is_answered_although_its_turn_ends_meanwhile
 
 
 @pytest.mark.proves("MESSAGE-one-fate", "INV-2")
+@pytest.mark.field("C31", "D01")
 @in_every_order
 async def test_a_killed_backend_neither_loses_nor_doubles_a_message(story: Story) -> None:
     session = await story.launched()

@@ -88,6 +88,7 @@ async def test_s3b_a_session_between_a_refused_prompt_and_its_retry_is_stopped(s
 
 
 @pytest.mark.proves("STOP-before-end", "INV-3", "INV-5")
+@pytest.mark.field("B27", "C05")
 @in_every_order
 async def test_s5_an_end_that_waits_behind_the_stop_drains_nothing(story: Story) -> None:
     session = await story.launched("sleep 300")
@@ -107,6 +108,7 @@ async def test_s5_an_end_that_waits_behind_the_stop_drains_nothing(story: Story)
 
 
 @pytest.mark.proves("STOP-over-cancel", "TURN-stop-meanwhile", "INV-8")
+@pytest.mark.field("A11", "B01")
 @in_every_order
 async def test_s7_a_stop_wins_over_the_cancel_of_a_deaf_agent_and_is_answered_at_once(story: Story) -> None:
     session = await story.launched("deaf 300")
@@ -122,6 +124,7 @@ async def test_s7_a_stop_wins_over_the_cancel_of_a_deaf_agent_and_is_answered_at
 
 
 @pytest.mark.proves("STOP-claimed", "INV-2", "INV-5")
+@pytest.mark.field("B01", "C03")
 @in_every_order
 async def test_s8_a_claimed_message_whose_hand_over_had_not_begun_returns_to_its_place(story: Story) -> None:
     session = await story.launched()
@@ -185,6 +188,7 @@ async def test_s10_a_session_that_is_launched_after_the_list_was_read_escapes(st
 
 
 @pytest.mark.proves("STOP-starting", "INV-5")
+@pytest.mark.field("A31", "A35")
 @in_every_order
 async def test_s10b_a_launch_under_way_is_rolled_back_when_it_comes_back(story: Story) -> None:
     story.world.launch_s = 30
@@ -204,6 +208,7 @@ async def test_s10b_a_launch_under_way_is_rolled_back_when_it_comes_back(story: 
 
 
 @pytest.mark.proves("STOP-caller-gone", "INV-6")
+@pytest.mark.field("D07")
 @in_every_order
 async def test_s11_the_teardown_completes_although_the_caller_went_away(story: Story) -> None:
     session = await story.launched("deaf 300")

@@ -56,6 +56,7 @@ async def test_a_file_in_the_way_of_a_folder_is_named(bench: Bench) -> None:
         await bench.worktrees.prepare(place, None, None)
 
 
+@pytest.mark.field("E29")
 async def test_preparing_again_finds_the_worktree_as_it_is(bench: Bench) -> None:
     made = await bench.prepared()
     tree = Path(made.path)
@@ -70,6 +71,7 @@ async def test_preparing_again_finds_the_worktree_as_it_is(bench: Bench) -> None
     assert (tree / "new").read_text() == "untracked\n"
 
 
+@pytest.mark.field("E29")
 async def test_a_worktree_whose_folder_was_deleted_comes_back_with_its_commits(bench: Bench) -> None:
     made = await bench.prepared()
     git(made.path, "commit", "-q", "--allow-empty", "-m", "work")
@@ -82,6 +84,7 @@ async def test_a_worktree_whose_folder_was_deleted_comes_back_with_its_commits(b
     assert git(made.path, "rev-parse", "HEAD") == work
 
 
+@pytest.mark.field("E29")
 async def test_a_folder_with_content_in_the_way_is_refused_and_untouched(bench: Bench) -> None:
     place = bench.worktrees.place(a_task(), bench.repository)
     Path(place.path).mkdir(parents=True)
@@ -148,6 +151,7 @@ async def test_a_base_branch_may_be_local_or_of_the_remote(
     assert made.base_commit == git(upstream, "rev-parse", "feature")
 
 
+@pytest.mark.field("D49")
 async def test_an_unknown_base_branch_is_refused_with_the_known_ones(bench: Bench) -> None:
     with pytest.raises(Invalid, match=r"no branch 'nowhere'; it has: main\.$"):
         await bench.prepared("nowhere")

@@ -23,6 +23,7 @@ async def test_a_clean_worktree_goes_and_its_branch_stays(bench: Bench) -> None:
     assert await bench.worktrees.prepare(made, bench.repository, None) == made
 
 
+@pytest.mark.field("E27", "E33")
 @pytest.mark.parametrize("name", ["README", "untracked"])
 async def test_uncommitted_work_is_refused_unless_forced(bench: Bench, name: str) -> None:
     made = await bench.prepared()
@@ -37,6 +38,7 @@ async def test_uncommitted_work_is_refused_unless_forced(bench: Bench, name: str
     assert git(bench.path, "branch", "--list", str(made.branch)) != ""
 
 
+@pytest.mark.field("E27")
 async def test_commits_on_no_branch_are_refused_unless_forced(bench: Bench) -> None:
     made = await bench.prepared()
     git(made.path, "checkout", "-q", "--detach")

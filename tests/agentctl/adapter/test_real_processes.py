@@ -124,6 +124,7 @@ async def test_a_crash_in_a_turn_closes_the_sink_without_an_end(run: Run) -> Non
         await agent.adapter.prompt("hello")
 
 
+@pytest.mark.field("E23")
 async def test_what_a_turn_spawned_is_gone_with_the_execution(run: Run) -> None:
     agent = await run(MOCK)
     await agent.start()

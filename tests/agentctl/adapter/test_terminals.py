@@ -77,6 +77,7 @@ async def test_output_beyond_the_limit_is_cut_at_the_front_between_characters(st
 
 
 @pytest.mark.proves("ACP-terminal")
+@pytest.mark.field("E13")
 async def test_terminals_carry_the_marks_and_die_with_the_agent(stages: MakeStage) -> None:
     stage = stages()
     await stage.open()
@@ -123,6 +124,7 @@ async def test_an_unknown_terminal_is_refused(stage: Stage, method: str) -> None
     assert "There is no terminal 'x'" in (await ask(stage, method, "x"))["error"]["message"]
 
 
+@pytest.mark.field("E03")
 def test_kept_output_never_grows_beyond_its_limit() -> None:
     kept = Kept(10)
     for piece in ("abc", "🙂🙂", "defghijkl", "é" * 30):

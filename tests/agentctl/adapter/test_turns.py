@@ -41,6 +41,7 @@ async def test_content_blocks_are_passed_on_as_they_are(stage: Stage) -> None:
     assert (await stage.agent.expect("session/prompt"))["params"]["prompt"] == blocks
 
 
+@pytest.mark.field("B13")
 @pytest.mark.parametrize(
     ("answer", "end"),
     [
@@ -183,6 +184,7 @@ def request_permission(stage: Stage, number: Any = "p1", **tool: Any) -> None:
 
 
 @pytest.mark.proves("ACP-permission")
+@pytest.mark.field("B47")
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [

@@ -26,6 +26,7 @@ async def test_a_cancelled_turn_ends_and_the_same_process_takes_the_next_prompt(
 
 
 @pytest.mark.proves("CTL-fence-cancel-generation")
+@pytest.mark.field("B19")
 async def test_a_cancel_that_overtakes_its_prompt_makes_it_void(world: World) -> None:
     await start(world)
     assert await world.agents.cancel(turn(1), SOON)
@@ -34,6 +35,7 @@ async def test_a_cancel_that_overtakes_its_prompt_makes_it_void(world: World) ->
 
 
 @pytest.mark.proves("CTL-cancel")
+@pytest.mark.field("A21", "B07")
 async def test_a_cancel_of_an_ended_turn_is_true_and_hits_nobody(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "say one")
@@ -45,6 +47,7 @@ async def test_a_cancel_of_an_ended_turn_is_true_and_hits_nobody(world: World) -
 
 
 @pytest.mark.proves("CTL-cancel", "TURN-repeated")
+@pytest.mark.field("A35")
 async def test_a_lost_cancel_is_repeated(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "lose 2\nsleep 60")
@@ -54,6 +57,7 @@ async def test_a_lost_cancel_is_repeated(world: World) -> None:
 
 
 @pytest.mark.proves("CTL-cancel")
+@pytest.mark.field("A19", "B23")
 async def test_an_agent_that_ignores_the_cancel_is_reported_as_not_acknowledging(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "deaf 60")
@@ -101,6 +105,7 @@ async def test_a_slow_agents_profile_gives_it_more_time(world: World) -> None:
     assert await world.agents.cancel(turn(1), SOON)
 
 
+@pytest.mark.field("A21")
 async def test_an_agent_that_lies_about_the_cancel_ends_its_turn_all_the_same(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "lie 60")
@@ -124,6 +129,7 @@ async def test_a_permission_is_answered_once_and_a_repeated_answer_is_settled(wo
 
 
 @pytest.mark.proves("CTL-permission")
+@pytest.mark.field("B47")
 async def test_a_rejected_permission_takes_the_agents_reject_option(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "ask May I")
@@ -142,6 +148,7 @@ async def test_an_automatic_approval_takes_the_narrower_option(world: World) -> 
 
 
 @pytest.mark.proves("CTL-fence-own-permissions", "TURN-open-permission")
+@pytest.mark.field("B33", "B35")
 async def test_a_cancel_answers_the_open_permission_first(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "ask May I\nsleep 60")
@@ -172,6 +179,7 @@ async def test_a_late_decision_does_not_fit_a_request_of_the_next_process(world:
 
 
 @pytest.mark.proves("CTL-fence-own-permissions")
+@pytest.mark.field("B33")
 async def test_a_permission_asked_under_a_cancel_is_answered_by_agentctl(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "deaf 0.3\nask May I")
@@ -182,6 +190,7 @@ async def test_a_permission_asked_under_a_cancel_is_answered_by_agentctl(world: 
     assert all((one.outcome, one.by) == ("cancelled", "cancel") for one in done)
 
 
+@pytest.mark.field("B05")
 async def test_late_words_of_an_ended_turn_stay_its_own(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "echo-after 2\nsay first")
@@ -217,6 +226,7 @@ async def test_a_prompt_ends_the_agents_own_turn_first(world: World) -> None:
     assert said.index("OwnTurn") < said.index("Ended", said.index("OwnTurn")) < said.index("Taken", 3)
 
 
+@pytest.mark.field("B49")
 async def test_an_own_turn_is_cancelled_by_its_own_id(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "wake 0.6 good morning")

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.proves("CTL-one-suite")
 
 
 @pytest.mark.proves("CTL-fence-instance-id", "CTL-instances")
+@pytest.mark.field("C57", "D17")
 async def test_a_repeated_start_answers_the_same_execution(world: World) -> None:
     first, second = await asyncio.gather(start(world), start(world))
     assert first == second == await start(world)
@@ -40,6 +41,7 @@ async def test_a_start_that_was_overtaken_by_its_end_is_refused(world: World) ->
 
 
 @pytest.mark.proves("CTL-fence-instance-id")
+@pytest.mark.field("A31")
 async def test_an_end_beside_a_start_leaves_no_process_whichever_comes_first(world: World) -> None:
     await start(world, "other")
     end = world.agents.end("e1", force=False, deadline=SOON)
@@ -77,6 +79,7 @@ async def test_an_end_keeps_the_journal_and_its_last_frame_is_the_exit(world: Wo
 
 
 @pytest.mark.proves("CTL-process-exited")
+@pytest.mark.field("B41")
 async def test_an_agent_that_exits_in_a_turn_is_reported_after_all_it_said(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "say last words\nexit 3")
@@ -89,6 +92,7 @@ async def test_an_agent_that_exits_in_a_turn_is_reported_after_all_it_said(world
     assert not await prompt(world, 2, "say more")
 
 
+@pytest.mark.field("A31")
 async def test_an_end_during_the_start_leaves_nothing(world: World) -> None:
     starting = asyncio.create_task(start(world, command=world.slow_command()))
     while not await world.agents.known(SOON):
@@ -163,6 +167,7 @@ async def test_following_a_deleted_execution_ends(world: World) -> None:
             follower.task.result()
 
 
+@pytest.mark.field("D11")
 async def test_a_killed_agentctl_leaves_journals_and_true_answers(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "say hi\nsleep 60")

@@ -24,6 +24,7 @@ async def test_a_prompt_is_taken_answered_and_ended_in_wire_order(world: World) 
 
 
 @pytest.mark.proves("CTL-fence-duplicate")
+@pytest.mark.field("C11", "C31")
 async def test_a_repeated_dispatch_id_gets_its_first_answer_and_is_not_prompted_twice(world: World) -> None:
     up = await start(world)
     first = world.agents.prompt(turn(1), "d1", "say once", SOON)
@@ -79,6 +80,7 @@ async def test_a_failing_prompt_ends_with_the_agents_sentence(world: World) -> N
 
 
 @pytest.mark.proves("CTL-fence-epoch")
+@pytest.mark.field("D15", "D17")
 async def test_an_old_backend_can_do_nothing(world: World) -> None:
     up = await start(world)
     new = world.backend(2)

@@ -35,6 +35,7 @@ async def test_its_conversation_goes_on_in_the_next_execution(world: World) -> N
     assert again.conversation == up.conversation
 
 
+@pytest.mark.field("D27")
 async def test_a_turn_keeps_it_awake(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "say hi\nsleep 60")

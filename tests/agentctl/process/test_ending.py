@@ -47,6 +47,7 @@ async def test_a_forced_end_does_not_wait_for_the_input(start: Spawn) -> None:
 
 
 @pytest.mark.proves("INV-10", "CTL-delete-survivors")
+@pytest.mark.field("E07", "E25")
 async def test_an_agent_that_is_deaf_to_everything_is_killed_with_its_children(start: Spawn) -> None:
     process = await start(STUBBORN)
     assert await process.end(force=False) == []
@@ -55,6 +56,7 @@ async def test_an_agent_that_is_deaf_to_everything_is_killed_with_its_children(s
 
 
 @pytest.mark.proves("SURVIVE-escapees")
+@pytest.mark.field("A03", "E17")
 @pytest.mark.usefixtures("no_groups")
 async def test_children_in_sessions_of_their_own_end_with_the_agent(start: Spawn) -> None:
     process = await start("setsid sleep 600 & setsid sh -c 'sleep 600 & sleep 600' & echo up; cat")
@@ -62,6 +64,7 @@ async def test_children_in_sessions_of_their_own_end_with_the_agent(start: Spawn
     assert await process.end(force=False) == []
 
 
+@pytest.mark.field("E09", "E17")
 @pytest.mark.usefixtures("no_groups", "subreaper")
 async def test_an_orphan_without_mark_in_the_agents_session_is_found(start: Spawn) -> None:
     process = await start("(env -i sh -c 'echo $$; exec sleep 600' &); cat")
@@ -87,6 +90,7 @@ async def test_a_process_that_shed_mark_parent_and_session_before_we_looked_is_f
     assert [found.pid for found in bystander.look()] == [bystander.pid]
 
 
+@pytest.mark.field("E17")
 @pytest.mark.usefixtures("no_groups")
 async def test_who_was_seen_once_belongs_though_mark_parent_and_session_are_gone(start: Spawn) -> None:
     unbranded = "prlimit --rttime=unlimited:unlimited"
@@ -99,6 +103,7 @@ async def test_who_was_seen_once_belongs_though_mark_parent_and_session_are_gone
     assert await process.end(force=False) == []
 
 
+@pytest.mark.field("A01")
 async def test_a_program_that_spawns_faster_than_we_look_is_ended(start: Spawn) -> None:
     process = await start(
         "trap '' TERM; echo up; while :; do setsid sh -c 'trap \"\" TERM; sleep 600' & sleep 0.01; done"
@@ -108,6 +113,7 @@ async def test_a_program_that_spawns_faster_than_we_look_is_ended(start: Spawn) 
     assert process.look() == []
 
 
+@pytest.mark.field("A29")
 async def test_concurrent_ends_share_one_ladder_and_a_forced_one_hurries_it(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -131,6 +137,7 @@ async def test_a_caller_that_goes_away_does_not_stop_the_end(start: Spawn) -> No
         assert await process.end(force=True) == []
 
 
+@pytest.mark.field("E05")
 async def test_survivors_are_named_and_another_end_tries_again(
     start: Spawn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +163,7 @@ async def test_what_an_earlier_agentctl_could_not_end_is_found_again_by_mark_and
     assert process.look() == []
 
 
+@pytest.mark.field("D25")
 async def test_a_pid_that_belongs_to_another_process_now_is_left_alone(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL) as bystander:
         stat = read_stat(bystander.pid)
@@ -167,6 +175,7 @@ async def test_a_pid_that_belongs_to_another_process_now_is_left_alone(tmp_path:
 
 
 @pytest.mark.proves("CTL-fence-older-incarnation")
+@pytest.mark.field("D15", "E11", "E15")
 async def test_what_an_older_incarnation_left_is_ended_and_nothing_else(
     start: Spawn, settings: Settings, tmp_path: Path
 ) -> None:
@@ -233,6 +242,7 @@ def zombies() -> int:
     return sum(1 for stat in stats if stat and stat.state == "Z" and stat.parent == os.getpid())
 
 
+@pytest.mark.field("E23")
 @pytest.mark.usefixtures("subreaper")
 async def test_a_hundred_launches_leave_no_descriptor_and_no_zombie(
     settings: Settings, environment: dict[str, str]

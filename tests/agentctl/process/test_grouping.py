@@ -17,6 +17,7 @@ UNBRANDED = "prlimit --rttime=unlimited:unlimited"
 FORGETFUL = f"{UNBRANDED} env -i setsid sh -c '(env -i setsid sh -c \"echo \\$\\$; exec sleep 600\" &)'; cat"
 
 
+@pytest.mark.field("E17")
 @grouped
 @pytest.mark.proves("SURVIVE-escapees")
 async def test_a_process_that_shed_mark_parent_and_session_before_we_looked_is_ended(start: Spawn) -> None:
@@ -38,6 +39,7 @@ async def test_we_are_not_in_the_group_of_an_execution(start: Spawn) -> None:
     assert not [path for path in Path("/proc/self/cgroup").read_text().splitlines() if PREFIX in path]
 
 
+@pytest.mark.field("E19")
 @grouped
 async def test_the_group_of_an_execution_is_gone_with_it(start: Spawn) -> None:
     parent = own_group()

@@ -37,6 +37,7 @@ async def test_an_exit_is_told_with_its_code_and_the_end_of_stderr(start: Spawn)
     assert process.stderr_tail() == ["line 6", "line 7", "line 8", "line 9", "last"]
 
 
+@pytest.mark.field("E07")
 async def test_a_signal_is_told_as_a_negative_code(start: Spawn) -> None:
     process = await start("kill -9 $$")
     assert await process.exited() == -9

@@ -119,6 +119,7 @@ async def test_a_command_that_cannot_be_started_is_told_in_one_sentence(host: Ho
     assert (await host.create(command=["missing"])).reason == "launch_failed"
 
 
+@pytest.mark.field("A31", "D49")
 async def test_a_launch_that_fails_is_torn_down_before_it_is_answered(host: Host) -> None:
     host.stage.start_failure = "Please log in first."
     answer = await host.create()
@@ -173,6 +174,7 @@ def test_only_the_newest_tombstones_are_kept(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "agentctl" / "tombstones").read_text().split() == ["e4", "e5", "e6", "e7"]
 
 
+@pytest.mark.field("A31", "B27")
 async def test_a_stop_while_starting_gives_the_launch_up(host: Host) -> None:
     host.stage.delay_starts = True
     creating = asyncio.create_task(host.create())
@@ -183,6 +185,7 @@ async def test_a_stop_while_starting_gives_the_launch_up(host: Host) -> None:
     assert "stopped" in answer.body["message"]
 
 
+@pytest.mark.field("D07")
 async def test_a_launch_has_a_deadline(tmp_path: Path) -> None:
     import dataclasses
 
@@ -203,6 +206,7 @@ async def test_an_exit_while_starting_is_told_with_its_code(host: Host) -> None:
     assert "code 3" in answer.body["message"]
 
 
+@pytest.mark.field("D07")
 async def test_a_launch_goes_on_when_its_client_goes_away(host: Host) -> None:
     host.stage.delay_starts = True
     with pytest.raises(httpx.ReadTimeout):

@@ -154,6 +154,7 @@ async def test_callers_side_by_side_start_one_agentctl(real: Real) -> None:
     assert len((real.home / "agentctl.log").read_text().split("Started server process")) == 2
 
 
+@pytest.mark.field("D17", "E01")
 async def test_two_backends_that_race_for_it_get_the_same_one(real: Real) -> None:
     other = Sidecar(real.home, environment(real.home), COMMAND)
     first, second = await asyncio.gather(
@@ -165,6 +166,7 @@ async def test_two_backends_that_race_for_it_get_the_same_one(real: Real) -> Non
     await other.end(SOON)
 
 
+@pytest.mark.field("D01")
 async def test_a_restarted_backend_finds_the_agentctl_and_its_turn_again(real: Real) -> None:
     up = await start(real)
     assert await prompt(real, 1, "sleep 60")
@@ -176,6 +178,7 @@ async def test_a_restarted_backend_finds_the_agentctl_and_its_turn_again(real: R
 
 
 @pytest.mark.proves("CTL-fence-older-incarnation")
+@pytest.mark.field("D15", "E09", "E11")
 async def test_a_new_agentctl_first_ends_what_a_killed_one_left(real: Real) -> None:
     await start(real)
     assert await prompt(real, 1, "spawn 600\nsleep 600")
@@ -186,6 +189,7 @@ async def test_a_new_agentctl_first_ends_what_a_killed_one_left(real: Real) -> N
     assert find_marked("e1", str(real.home)) == []
 
 
+@pytest.mark.field("E11")
 async def test_sigterm_ends_all_agents_with_it(real: Real) -> None:
     await asyncio.gather(*(start(real, f"e{number}") for number in range(3)))
     info = real.sidecar.find()

@@ -75,6 +75,7 @@ async def test_a_prompt_that_is_being_written_keeps_it_up(host: Host) -> None:
     assert (await prompting).status == 202
 
 
+@pytest.mark.field("B45", "D27")
 async def test_what_was_journalled_behind_the_position_keeps_it_up(host: Host) -> None:
     await host.create()
     answer = await sleep(host, 0)

@@ -281,6 +281,7 @@ async def test_journals_of_an_earlier_boot_are_dropped(
 
 
 @pytest.mark.proves("CTL-orphan")
+@pytest.mark.field("D27")
 async def test_without_a_backend_idle_agents_are_ended_and_a_turn_goes_on(host: Host) -> None:
     await host.create("idle")
     await host.create("busy")

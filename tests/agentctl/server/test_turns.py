@@ -12,6 +12,7 @@ from tests.agentctl.server.hosts import QUICK, SOON, Host, eventually, host_in
 
 
 @pytest.mark.proves("TURN-latched")
+@pytest.mark.field("A17", "A35")
 async def test_a_cancel_waits_until_the_prompt_is_written(host: Host) -> None:
     await host.create()
     agent = host.agent()
@@ -30,6 +31,7 @@ async def test_a_cancel_waits_until_the_prompt_is_written(host: Host) -> None:
 
 
 @pytest.mark.proves("TURN-repeated")
+@pytest.mark.field("B07", "B23")
 async def test_a_cancel_is_repeated_until_the_end_and_never_after_it(host: Host) -> None:
     await host.create()
     agent = host.agent()
@@ -46,6 +48,7 @@ async def test_a_cancel_is_repeated_until_the_end_and_never_after_it(host: Host)
     assert len(agent.cancels) == written
 
 
+@pytest.mark.field("B07", "B21")
 async def test_a_prompt_keeps_a_settle_gap_behind_a_written_cancel(host: Host) -> None:
     await host.create()
     agent = host.agent()
@@ -75,6 +78,7 @@ async def test_a_prompt_waits_for_a_cancel_that_is_still_being_written(host: Hos
 
 
 @pytest.mark.proves("CTL-cancel")
+@pytest.mark.field("A19")
 async def test_a_deaf_agent_is_not_acknowledging_within_its_time(host: Host) -> None:
     await host.create(cancel_acknowledge_s=0.2)
     host.agent().heeds_cancel = False
@@ -127,6 +131,7 @@ async def test_the_turns_end_names_processes_that_outlive_it(host: Host) -> None
 
 
 @pytest.mark.proves("CTL-fence-own-permissions")
+@pytest.mark.field("A13", "B37")
 async def test_a_turns_end_closes_its_permission_and_a_later_answer_is_told_so(host: Host) -> None:
     await host.create()
     agent = host.agent()
@@ -220,6 +225,7 @@ async def test_of_the_answered_permission_requests_the_newest_are_known(host: Ho
     assert answers == ["unknown_request", "already_answered"]
 
 
+@pytest.mark.field("A13")
 async def test_a_permission_outside_a_turn_opens_one_that_waits_for_it(host: Host) -> None:
     await host.create()
     agent = host.agent()
@@ -272,6 +278,7 @@ async def test_a_cancel_names_exactly_one_turn(host: Host, body: dict[str, objec
 
 
 @pytest.mark.proves("CTL-process-exited")
+@pytest.mark.field("B41")
 async def test_an_exit_answers_all_who_wait_and_is_the_last_frame(host: Host) -> None:
     await host.create()
     agent = host.agent()

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.proves("INV-5", "INV-2")
 RUNS = 100
 
 
+@pytest.mark.field("A07", "B27")
 @detangle.test(runs=RUNS, database=False)
 async def test_no_prompt_leaves_after_a_stops_commit_and_no_message_is_lost() -> None:
     rig = Rig()
@@ -40,6 +41,7 @@ async def test_no_prompt_leaves_after_a_stops_commit_and_no_message_is_lost() ->
     await finished(running)
 
 
+@pytest.mark.field("B01")
 @detangle.test(runs=RUNS // 4, database=False)
 async def test_a_flood_of_output_is_bounded_and_a_stop_overtakes_it() -> None:
     rig = Rig()
@@ -180,6 +182,7 @@ async def test_effects_that_are_not_owed_any_more_are_cancelled() -> None:
     assert rig.performing == 0 and any(isinstance(e, Follow) for e in rig.ended)
 
 
+@pytest.mark.field("B29")
 @detangle.test(runs=RUNS, database=False)
 async def test_asks_that_come_together_are_committed_one_by_one() -> None:
     rig = Rig()

@@ -103,6 +103,7 @@ async def test_a_row_for_something_that_is_gone_is_a_stale_version(store: Store)
         await store.write(lambda tx: tx.messages.add(message(session_id="c9")))
 
 
+@pytest.mark.field("D43")
 async def test_a_versioned_row_is_compared_and_comes_out_one_higher(store: Store) -> None:
     await store.write(lambda tx: tx.tasks.update(task(title="first")))
     with pytest.raises(StaleVersion):

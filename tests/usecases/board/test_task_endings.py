@@ -56,6 +56,7 @@ async def test_a_deleted_task_is_gone_with_its_sessions_and_its_clean_worktree(h
 
 
 @pytest.mark.proves("ACT-task.delete")
+@pytest.mark.field("E27", "E33")
 async def test_a_worktree_with_work_in_it_stays_and_the_answer_says_so(house: House) -> None:
     task, _, path = await in_a_worktree(house)
     (path / "new.txt").write_text("precious\n")
