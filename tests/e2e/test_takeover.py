@@ -66,26 +66,26 @@ async def test_another_client_of_another_backend_cancels_what_neither_of_them_be
 
 @pytest.mark.field("D43", "D45", "C07")
 async def test_what_waited_is_delivered_by_the_next_backend_although_nobody_opens_a_session(
-    kandev: Kandev, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    parent, children = (await kandev.task())["task"]["id"], []
-    for number in range(2):
-        wire = tmp_path / f"wire-{number}.jsonl"
-        logged = await profile(kandev, env={"MOCK_AGENT_LOG": str(wire)}, name=f"Logged {number}")
-        more = {"parent_id": parent} if number else {}
-        task_id, session_id = await kandev.session("stream 40 20", agent_profile_id=logged, **more)
-        async with kandev.watching(session_id) as events:
-            await agent_spoke(events)
-        await add(kandev, task_id, session_id, "say queued")
-        children.append((session_id, wire))
-    await kandev.kill()
-    assert [prompted(wire) for _, wire in children] == [1, 1]
-    await kandev.start()
-    await until_true(lambda: all(prompted(wire) == 2 for _, wire in children), "the queues go on")
-    for session_id, _ in children:
-        async with kandev.watching(session_id) as events:
-            await turns_over(events, 2)
-        assert (await said(kandev, session_id))[-1] == "queued"
+    async with Kandev(tmp_path / "home", {"KANDEV_SWEEP_S": "600"}) as kandev:
+        parent, sessions = (await kandev.task())["task"]["id"], []
+        for number, more in enumerate(({}, {"parent_id": parent})):
+            wire = tmp_path / f"wire-{number}.jsonl"
+            logged = await profile(kandev, env={"MOCK_AGENT_LOG": str(wire)}, name=f"Logged {number}")
+            task_id, session_id = await kandev.session("stream 40 20", agent_profile_id=logged, **more)
+            async with kandev.watching(session_id) as events:
+                await agent_spoke(events)
+            await add(kandev, task_id, session_id, "say queued")
+            sessions.append((session_id, wire))
+        await kandev.kill()
+        assert [prompted(wire) for _, wire in sessions] == [1, 1]
+        await kandev.start()
+        await until_true(lambda: all(prompted(wire) == 2 for _, wire in sessions), "the queues go on")
+        for session_id, _ in sessions:
+            async with kandev.watching(session_id) as events:
+                await turns_over(events, 2)
+            assert (await said(kandev, session_id))[-1] == "queued"
 
 
 @pytest.mark.field("A13", "A31", "D15")
