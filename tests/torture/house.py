@@ -57,6 +57,8 @@ TIGHT = {
     "KANDEV_JOURNAL_MAX_BYTES": "60000",
 }
 """On top of the others: everything that waits runs out now and then, and is settled in its defined way."""
+SLEEPY = {"KANDEV_IDLE_SLEEP_S": "0.2"}
+"""Agents are put to sleep as soon as they have nothing to do."""
 ANSWER_S = 60.0
 """Longer than any deadline above: whoever is not answered by then waits without end."""
 

@@ -152,11 +152,13 @@ class Plan:
     ending: str
     tight: bool = False
     """With deadlines that run out under load."""
+    sleepy: bool = False
+    """Idle agents are put to sleep at once."""
     patience_s: float = 0.8
     """So long turns may end by themselves, when the load is over, before they are cancelled."""
 
     def __str__(self) -> str:
-        words = "tight, " * self.tight + "releases, " * self.releases
+        words = "tight, " * self.tight + "sleepy, " * self.sleepy + "releases, " * self.releases
         lines = [f"seed {self.seed}, {words}ending: {self.ending}"]
         named = [(f"slot {number}", deeds) for number, deeds in enumerate(self.slots)]
         for name, deeds in (*named, ("tasks", self.tasks), ("faults", self.faults)):
@@ -187,6 +189,7 @@ def make(seed: int, size: Size | None = None) -> Plan:
         rng.random() < 0.6,
         rng.choice(ENDINGS),
         tight=rng.random() < 0.3,
+        sleepy=rng.random() < 0.2,
     )
 
 

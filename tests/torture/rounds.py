@@ -25,7 +25,7 @@ from tests.torture.census import judge
 from tests.torture.census.remains import MOST_DESCRIPTORS, left_over
 from tests.torture.evidence import Evidence, quiet_evidence
 from tests.torture.faults import Faults
-from tests.torture.house import TIGHT, House, running, send
+from tests.torture.house import SLEEPY, TIGHT, House, running, send
 from tests.torture.ledger import Ledger
 from tests.torture.plan import Plan, Size, make
 from tests.torture.planted import environment as with_bug
@@ -84,7 +84,7 @@ async def play_round(plan: Plan, folder: Path, environment: dict[str, str] | Non
     """Never raises for what the product does: that is a violation. Leaves no process behind."""
     markers = folder / "markers"
     markers.mkdir()
-    settings = TIGHT if plan.tight else {}
+    settings = {**(TIGHT if plan.tight else {}), **(SLEEPY if plan.sleepy else {})}
     if plan.points:
         settings = {**settings, **with_bug(None), **points.environment(plan.points, markers)}
     house, outcome = House(folder / "home", {**settings, **(environment or {})}), Outcome(plan)

@@ -41,12 +41,17 @@ def judge(evidence: Evidence) -> Iterator[str]:
         if row["state"] in ("delivered", "unknown")
     }
     turns = {row["id"]: row for row in evidence.books.turns}
-    for log in evidence.agents:
+    for log in _by_execution(evidence.agents):
         if log.session_id not in evidence.books.messages:
             continue  # deleted with all that was said
         said = evidence.books.messages[log.session_id]
         own = [r for r in said if r["turn_id"] in turns and _of(turns, r["turn_id"]) == log.execution]
         yield from _agent(evidence, log, own, turn_of)
+
+
+def _by_execution(logs: Sequence[AgentLog]) -> list[AgentLog]:
+    """Processes whose launch was cut off have said nothing: the last of each execution."""
+    return list({log.execution: log for log in logs}.values())
 
 
 def _of(turns: dict[str, Row], turn_id: str) -> str:

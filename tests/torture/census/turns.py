@@ -143,7 +143,8 @@ def _executions(evidence: Evidence, session: Row) -> Iterator[str]:
 
 
 def _processes(evidence: Evidence) -> Iterator[str]:
-    """At most one process of each execution, and none before the one before it has ended."""
+    """At most one process of each execution takes prompts, and none begins before the one before it has
+    ended."""
     logs = defaultdict(list)
     for log in evidence.agents:
         logs[log.session_id].append(log)
@@ -151,7 +152,8 @@ def _processes(evidence: Evidence) -> Iterator[str]:
             yield f"agent's log: {log.execution}: {fault}"
     for of_session in logs.values():
         for earlier, later in pairwise(of_session):
-            if earlier.execution == later.execution:
+            if earlier.execution == later.execution and earlier.prompts:
+                # A launch that was cut off begins anew; one that took a prompt was none.
                 yield f"one process: {later.execution} had the processes {earlier.pid} and {later.pid}"
             elif earlier.last_at >= later.began_at:
                 yield f"one execution: {later.execution} began while {earlier.execution} still spoke"
@@ -224,12 +226,14 @@ def _answers(evidence: Evidence, told: dict[str, list[Row]]) -> Iterator[str]:
                 ran = turn["session_id"] == asked.session_id and turn["started_at"] < asked.at
                 if ran and (turn["ended_at"] or "9") > asked.answered_at and turn["cause"] != "stopped":
                     yield f"answers: the cancel of {asked.at} succeeded, and {turn['id']} ran on"
-        if asked.action == "session.stop" and not any(
-            row["payload"].get("new_state") == "CANCELLED"
-            and asked.at <= row["timestamp"] <= asked.answered_at
-            for row in told[asked.session_id]
-        ):
-            yield f"answers: the stop of {asked.at} succeeded, and {asked.session_id} was not stopped then"
+        if asked.action == "session.stop":
+            moves = [r for r in told[asked.session_id] if r["action"] == "session.state_changed"]
+            shown = [(r["timestamp"], r["payload"]["new_state"]) for r in moves]
+            before = [state for at, state in shown if at < asked.at]
+            within = [state for at, state in shown if asked.at <= at <= asked.answered_at]
+            if "CANCELLED" not in (*before[-1:], *within):  # stopped already: a forceful one hurries it
+                window = f"{asked.at} to {asked.answered_at}"
+                yield f"answers: a stop succeeded from {window}, and {asked.session_id} went {shown}"
 
 
 def _tasks(evidence: Evidence) -> Iterator[str]:
