@@ -83,7 +83,7 @@ def by_itself() -> None:
 async def play_round(plan: Plan, folder: Path, environment: dict[str, str] | None = None) -> Outcome:
     """Never raises for what the product does: that is a violation. Leaves no process behind."""
     markers = folder / "markers"
-    markers.mkdir()
+    markers.mkdir(parents=True)
     settings = {**(TIGHT if plan.tight else {}), **(SLEEPY if plan.sleepy else {})}
     if plan.points:
         settings = {**settings, **with_bug(None), **points.environment(plan.points, markers)}
