@@ -321,8 +321,11 @@ NOTE-session.permission_requested: Published with the options.
 NOTE-session.agentctl: session.agentctl_ready and session.agentctl_error are published.
 """,
     "hostile peers": """
+SURVIVE-hostile-agent-garbage: What is no protocol costs no word of the turn around it, and the agent goes on.
 SURVIVE-hostile-agent-memory: What an agent can make Kandev keep is bounded: ids, requests, options, settings, lines.
 SURVIVE-hostile-agent-requests: Requests of an agent beyond the bound are refused at once, and that is said once.
+SURVIVE-hostile-agent-death: An agent that dies or falls mute at any step: the end is told with code and last words, nothing is left.
+SURVIVE-hostile-agent-silence: An agent that hangs at any step ends in a defined state at a deadline, or by a cancel.
 SURVIVE-hostile-client-requests: Heads and bodies of requests have deadlines; one that is too large is refused early.
 SURVIVE-hostile-client-frames: A WebSocket message has a largest size and number of pieces; pings cost nothing.
 SURVIVE-hostile-client-log: Clients that are refused do not fill the log.

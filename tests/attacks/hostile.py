@@ -65,6 +65,54 @@ def do_many(number: Any, count: str, size: str) -> None:
     end(number)
 
 
+def raw(data: bytes, step: int = 1 << 20) -> None:
+    """Bytes, in pieces of so many."""
+    with LOCK:
+        for begin in range(0, len(data), step):
+            sys.stdout.buffer.write(data[begin : begin + step])
+            sys.stdout.buffer.flush()
+
+
+def do_garbage(number: Any, limit: str) -> None:
+    """Everything that is no protocol, around a turn whose words must all arrive."""
+    say("one ")
+    raw(b"not JSON\n[]\nnull\n{\n\xff\xfe\n" + b"[" * 5000 + b"\n\n\r\n")
+    for odd in (1, 999, "x", None, True, [1], 1.5):
+        put(id=odd, result={"stopReason": "end_turn", "sessionId": "stolen"})
+    put(method="no/such/notification", params={"a": 1})
+    put(id="q", method="no/such/request", params=[1])
+    misshapen: list[Any] = [None, [], {"update": 5}, {"update": {"sessionUpdate": {}}}, {"sessionId": 7}]
+    for params in misshapen:
+        put(method="session/update", params=params)
+    raw(b"x" * (int(limit) + 1) + b"\n")
+    sys.stderr.write("noise\n" * 500_000)
+    sys.stderr.flush()
+    text = {"type": "text", "text": "zwölf 🙂 漢"}
+    line = {"sessionUpdate": "agent_message_chunk", "content": text}
+    message = {"method": "session/update", "params": {"sessionId": SESSION, "update": line}}
+    raw(json.dumps(message, ensure_ascii=False).encode() + b"\n", step=1)
+    end(number)
+    say("behind the end")
+    end(number)
+
+
+def do_asks(number: Any, count: str) -> None:
+    """So many permission requests at once, and then nothing."""
+    for n in range(int(count)):
+        tool = {"toolCallId": f"t{n}", "title": f"May I {n}"}
+        options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
+        params = {"sessionId": SESSION, "toolCall": tool, "options": options}
+        put(id=f"ask-{n}", method="session/request_permission", params=params)
+    say("asked")
+
+
+def do_calls(number: Any, count: str) -> None:
+    """Tool calls that never finish, with long names."""
+    for n in range(int(count)):
+        update("tool_call", toolCallId=f"{n}-{'i' * 2000}", title="t" * 2000, status="in_progress")
+    say("called")
+
+
 def do_inputs(number: Any, count: str, size: str) -> None:
     for n in range(int(count)):
         update("tool_call", toolCallId=f"c{n}", title="Write", rawInput={"content": "x" * int(size)})
