@@ -1,7 +1,7 @@
 """An ACP agent that means no good: each prompt's text names what it does. Run as a program; stdlib only.
 
-`mode` (the first argument) misbehaves at the start: the method at which it dies, `big-error`, `big-id`. Not
-here: what is expected of Kandev in return (the tests beside it).
+`mode` (the first argument) misbehaves at the start: the method at which it dies, `big-error`, `big-id`,
+`early` (it talks before anything was agreed on). Not here: what is expected in return (the tests beside it).
 """
 
 import json
@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -113,6 +114,14 @@ def do_calls(number: Any, count: str) -> None:
     say("called")
 
 
+def do_chatter(number: Any) -> None:
+    """Its turn ends, and it goes on talking by itself, whatever it is told."""
+    end(number)
+    while True:
+        time.sleep(0.02)
+        say("by myself ")
+
+
 def do_inputs(number: Any, count: str, size: str) -> None:
     for n in range(int(count)):
         update("tool_call", toolCallId=f"c{n}", title="Write", rawInput={"content": "x" * int(size)})
@@ -166,6 +175,10 @@ def main(mode: str = "") -> None:
         if method == mode:
             os._exit(4)
         if method == "initialize":
+            if mode == "early":
+                say("too early")
+                update("tool_call", toolCallId="early", title="Early", status="in_progress")
+                put(id="early", method="session/request_permission", params={"sessionId": SESSION})
             put(id=number, result={"protocolVersion": 1})
         elif method == "session/new":
             put(id=number, **opened(mode))

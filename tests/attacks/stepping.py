@@ -1,7 +1,8 @@
 """An ACP agent that behaves, but for one thing at one step, once. Run as a program; stdlib only.
 
 Arguments: how it misbehaves (`exit`, `kill`, `mute`: it closes its output; `hang`; `shut`: it closes its
-input and hangs), the step, and a file that says that it has done so already. Not here: what is expected.
+input and hangs; `history`: it repeats one without end), the step, and a file that says that it has done so
+already. Not here: what is expected of Kandev.
 """
 
 import json
@@ -47,6 +48,9 @@ def at(step: str) -> None:
             os.close(1)
         case "shut":
             os.close(0)
+        case "history":
+            while True:
+                update("user_message_chunk", content={"type": "text", "text": "long ago " * 100})
     if step == "teardown":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:

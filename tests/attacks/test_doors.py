@@ -52,7 +52,7 @@ async def test_a_client_that_asks_for_much_and_reads_nothing_costs_little_memory
             await kandev.call("message.list", {"session_id": session_id, "limit": 1})
         grown = memory(kandev.process.pid) - before
         deaf.transport.abort()
-    assert grown < 250 << 20, f"{grown >> 20} MiB for one client"
+    assert grown < 80 << 20, f"{grown >> 20} MiB for one client"
 
 
 async def test_a_path_that_no_disk_has_is_named_in_a_sentence(kandev: Kandev) -> None:

@@ -102,5 +102,30 @@ async def test_an_agent_that_obeyed_is_kept_although_much_of_what_it_said_is_not
         await events.until("session.message.added", lambda p: p["message"]["content"] == "next")
 
 
+@pytest.mark.proves("SURVIVE-hostile-agent-garbage")
+async def test_an_agent_that_talks_before_anything_was_agreed_on_takes_its_first_message_all_the_same(
+    kandev: Kandev,
+) -> None:
+    _, session_id = await kandev.session("say hello", agent_profile_id=await hostile(kandev, "early"))
+    async with kandev.watching(session_id) as events:
+        await events.until("session.message.added", lambda p: p["message"]["content"] == "hello")
+    await until_holds(lambda: _waits(kandev, session_id), "it waits for the next message")
+    requests = [m for m in await kandev.messages(session_id) if m["type"] == "permission_request"]
+    assert all(request["metadata"]["status"] == "cancelled" for request in requests)
+
+
+@pytest.mark.proves("SURVIVE-hostile-agent-silence")
+async def test_an_agent_that_never_stops_talking_by_itself_is_ended_by_a_cancel(kandev: Kandev) -> None:
+    task_id, session_id = await kandev.session("chatter", agent_profile_id=await hostile(kandev))
+    async with kandev.watching(session_id) as events:
+        await turns_over(events)
+        await events.until("session.turn.started", lambda p: p.get("own_turn_id") is not None)
+        answer = await kandev.call("agent.cancel", {"session_id": session_id})
+        assert (answer["success"], answer["error"]) == (False, "cancel timed out, still under way")
+        assert (await turns_over(events, 2))["cause"] == "user"
+        await add(kandev, task_id, session_id, "say next")
+        await events.until("session.message.added", lambda p: p["message"]["content"] == "next")
+
+
 async def _waits(kandev: Kandev, session_id: str) -> bool:
     return bool((await get(kandev, session_id))["state"] == "WAITING_FOR_INPUT")

@@ -49,7 +49,7 @@ async def _noticed(one: Case) -> bool:
     return any("The model 'm' was not set" in line for line in told)
 
 
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("how", [*HOWS, "history"])
 async def test_while_it_takes_up_its_conversation_the_message_waits_parked_at_the_deadline(
     house: Kandev, how: str
 ) -> None:
