@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from kandev.agentctl import looking
 from kandev.agentctl.adapters.base import StartFailed
 from kandev.agentctl.fences import Fences
 from kandev.agentctl.home import Home
@@ -86,12 +87,12 @@ async def test_a_process_is_not_called_gone_because_nobody_could_look(
     environment = {"PATH": os.environ["PATH"], "KANDEV_HOME": str(tmp_path)}
     process = await spawn("e.1", ["sleep", "300"], str(tmp_path), environment, Settings())
 
-    def none_left(path: Path) -> bytes:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+    def none_left(path: str) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
 
     try:
         with monkeypatch.context() as patch, pytest.raises(OSError, match="Too many open files"):
-            patch.setattr(Path, "read_bytes", none_left)
+            patch.setattr(looking, "read_file", none_left)
             process.look()
     finally:
         assert await process.end(force=True) == []
