@@ -178,6 +178,7 @@ OBSERVE-traces: OpenTelemetry traces are sent when an endpoint is configured.
 SURVIVE-survivors: A process that could not be ended is named on the execution, in the chat, in the log and by session.explain.
 SURVIVE-agent-death: An agent that dies in mid-turn ends the turn; the chat has its exit code and last stderr lines.
 SURVIVE-torture: After random load and random kills of all programs messages, transcripts, processes and files add up.
+SURVIVE-full-disk: A full disk is named with the way out; what was accepted stays, and work goes on when there is room.
 CTL-auto-approve: auto_approve is decided in agentctl by option kind, allow_once before allow_always.
 ACP-initialize: initialize is sent first; an answer may lack fields.
 ACP-authenticate: A demand for authentication is told in the agent's own words.

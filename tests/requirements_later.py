@@ -10,9 +10,6 @@ Not here: anything that works today.
 from __future__ import annotations
 
 LATER: dict[tuple[int, str], str] = {
-    (3, "survival"): """
-SURVIVE-full-disk: A full disk gives a clear state and recovers.
-""",
     (4, "contract §2"): """
 ACT-message.queue.add: Adds an entry.
 ACT-message.queue.update: Changes a waiting entry.

@@ -1,13 +1,13 @@
 """Prompts of one instance: each dispatch id has one answer for ever.
 
 Order of checks: known dispatch id, owner's epoch, generation mark, ready, busy. A refusal, and a negative
-answer about a dispatch, raise the generation mark, so that a delayed copy is refused too. A claim is on
-the disk before the first byte goes to the agent. A write that fails half-way is neither a yes nor a no:
-the process is ended and the dispatch stays unsettled. Not here: what the turn does afterwards (`turns`).
+answer about a dispatch, raise the generation mark, so that a delayed copy is refused too. A claim is
+written before the first byte goes to the agent; a disk that does not take it refuses the prompt and leaves
+the agent alone. A write to the agent that fails half-way is neither a yes nor a no: the process is ended and
+the dispatch stays unsettled. Not here: what the turn does afterwards (`turns`).
 """
 
 import asyncio
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +15,8 @@ from pathlib import Path
 import msgspec
 
 from kandev.agentctl.adapters.base import Adapter, WriteFailed
-from kandev.agentctl.record import Record
 from kandev.agentctl.refusals import Refused, Unsettled, invalid
-from kandev.agentctl.segments import write_all
+from kandev.agentctl.segments import append_line
 from kandev.agentctl.tasks import Tasks
 from kandev.agentctl.turns import Turn, Turns
 from kandev.wire import agentctl as wire
@@ -73,13 +72,9 @@ class Claims:
         return [msgspec.json.decode(line, type=Claim) for line in lines]
 
     def add(self, claim: Claim) -> None:
-        """Durable when it returns. Raises OSError. Blocks: call it in a thread."""
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            write_all(descriptor, msgspec.json.encode(claim) + b"\n")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        """It outlives agentctl. Not flushed: an agent that could have got the prompt does not outlive the
+        machine, and neither does its journal. Raises OSError, and then nothing was claimed."""
+        append_line(self._path, msgspec.json.encode(claim) + b"\n")
 
 
 @dataclass(frozen=True)
@@ -93,18 +88,14 @@ class Agent:
 
 
 class Dispatching:
-    """`sync_s` bounds the flush of a claim, in seconds."""
+    """The prompts of one instance."""
 
-    def __init__(
-        self, claims: Claims, record: Record, turns: Turns, tasks: Tasks, agent: Agent, sync_s: float
-    ) -> None:
+    def __init__(self, claims: Claims, turns: Turns, tasks: Tasks, agent: Agent) -> None:
         self.mark = 0
         self._claims = claims
-        self._record = record
         self._turns = turns
         self._tasks = tasks
         self._agent = agent
-        self._sync_s = sync_s
         self._known: dict[str, Dispatch] = {}
 
     def remember(self, dispatch_id: str, generation: int, *, accepted: bool) -> None:
@@ -151,14 +142,14 @@ class Dispatching:
         try:
             if own is not None:
                 await self._turns.end_own(own, "idle")
-            await self._claim(turn)
+            self._claim(turn)
             await self._turns.settle()
             if (refused := self._agent.closed()) is not None:
                 raise refused
             begun = True
             self._turns.running(turn)
             await self._agent.adapter().prompt(content)
-            await self._turns.taken(turn)
+            self._turns.taken(turn)
             dispatch.settle(accepted=True)
         except Refused as refused:
             dispatch.settle(refused=refused)
@@ -175,15 +166,14 @@ class Dispatching:
             if begun and not dispatch.accepted:
                 self._agent.broken("The agent did not take a prompt.")
 
-    async def _claim(self, turn: Turn) -> None:
-        claim = Claim(turn.dispatch_id or "", turn.identity.generation)
+    def _claim(self, turn: Turn) -> None:
         try:
-            async with asyncio.timeout(self._sync_s):
-                await asyncio.to_thread(self._claims.add, claim)
-        except (TimeoutError, OSError) as error:
-            why = getattr(error, "strerror", None) or "the disk does not answer"
-            self._agent.broken(f"agentctl cannot write the journal of this execution: {why}.")
-            raise Refused(409, "ended", f"The prompt could not be recorded: {why}.") from error
+            self._claims.add(Claim(turn.dispatch_id or "", turn.identity.generation))
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise Refused(
+                409, "not_recorded", f"agentctl cannot record it in Kandev's home: {why}."
+            ) from error
 
     def state(self, dispatch_id: str, generation: int) -> wire.DispatchState:
         """A dispatch that is not known is refused from now on."""

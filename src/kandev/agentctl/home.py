@@ -5,6 +5,7 @@ forget.
 what a journal holds (`journal`), and the rules that use epoch and tombstones (`fences`).
 """
 
+import contextlib
 import fcntl
 import os
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from kandev.agentctl.segments import write_all, write_whole
+from kandev.agentctl.segments import append_line, write_whole
 
 KEPT_TOMBSTONES = 10_000
 """Ids are never used again, and a late create comes seconds after its DELETE, not thousands of executions
@@ -51,9 +52,7 @@ class Home:
             self.journals.mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(path / "agentctl.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise HomeFailed(
-                f"The home {path} cannot be written ({error.strerror}); choose another with --home."
-            ) from error
+            raise self._cannot_be_written(error) from error
         if not self._take():
             os.close(self._lock)
             raise HomeFailed(f"An agentctl runs already in {path}; stop it first, or use another home.")
@@ -80,7 +79,11 @@ class Home:
         return self.path / "agentctl.json"
 
     def publish(self, info: Info) -> None:
-        write_whole(self.info_path, msgspec.json.encode(info))
+        """Raises HomeFailed."""
+        try:
+            write_whole(self.info_path, msgspec.json.encode(info))
+        except OSError as error:
+            raise self._cannot_be_written(error) from error
 
     def is_published(self, info: Info) -> bool:
         """Whether the file still says so: somebody may have deleted it, or put an older one there."""
@@ -90,7 +93,15 @@ class Home:
             return False
 
     def withdraw(self) -> None:
-        self.info_path.unlink(missing_ok=True)
+        """Also where it cannot be taken away: a process that is gone is not found by it."""
+        with contextlib.suppress(OSError):
+            self.info_path.unlink()
+
+    def _cannot_be_written(self, error: OSError) -> HomeFailed:
+        return HomeFailed(
+            f"The home {self.path} cannot be written ({error.strerror}); "
+            "make room or make it writable, or choose another with --home."
+        )
 
     # -- what it must not forget ------------------------------------------------------------------
 
@@ -102,26 +113,26 @@ class Home:
         return int(text)
 
     def save_epoch(self, epoch: int) -> None:
+        """Raises OSError."""
         write_whole(self.path / "agentctl" / "epoch", f"{epoch}\n".encode())
 
     def load_tombstones(self) -> list[str]:
         path = self.path / "agentctl" / "tombstones"
-        return self.keep_tombstones(path.read_text().split() if path.exists() else [])
+        found = path.read_text().split() if path.exists() else []
+        if len(found) > KEPT_TOMBSTONES:
+            with contextlib.suppress(OSError):  # too many are no harm
+                return self.keep_tombstones(found)
+        return found
 
     def keep_tombstones(self, ids: list[str]) -> list[str]:
-        """The newest of them, and no other from now on."""
+        """The newest of them, and no other from now on. Raises OSError."""
         kept = ids[-KEPT_TOMBSTONES:]
         write_whole(self.path / "agentctl" / "tombstones", "".join(f"{id}\n" for id in kept).encode())
         return kept
 
     def add_tombstone(self, execution_id: str) -> None:
-        path = self.path / "agentctl" / "tombstones"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            write_all(descriptor, f"{execution_id}\n".encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        """It outlives agentctl. Raises OSError."""
+        append_line(self.path / "agentctl" / "tombstones", f"{execution_id}\n".encode())
 
 
 def boot_id() -> str:

@@ -53,7 +53,7 @@ class Instance:
         self._ids = {"ids": {name: getattr(spec, name) for name in ("execution_id", "session_id", "task_id")}}
         self._settings, self._maker = settings, maker
         self._tasks = Tasks()
-        self._record = Record(journal, self._broken)
+        self._record = Record(journal)
         self._end_wanted = asyncio.Event()
         self._force = self._mute = False
         self._process: Process | None = None
@@ -74,9 +74,7 @@ class Instance:
             self.turns, self.permissions, self._tasks, self.adapter, settings, acknowledge_s
         )
         agent = Agent(self.adapter, self._closed, self._broken)
-        self.dispatching = Dispatching(
-            Claims(folder / "claims"), self._record, self.turns, self._tasks, agent, settings.write_s
-        )
+        self.dispatching = Dispatching(Claims(folder / "claims"), self.turns, self._tasks, agent)
 
     # -- what it is -----------------------------------------------------------------------------
 
@@ -224,15 +222,14 @@ class Instance:
             return False
         finally:
             self._process, self._adapter, self._reader = launch.process, launch.adapter, launch.reader
-        await self._announce()
+        self._announce()
         return True
 
-    async def _announce(self) -> None:
+    def _announce(self) -> None:
         started, self.turns.unproven = self._started, not self._started.proven
         self._record.put(wire.SessionStarted, resume_token=started.resume_token, memory=started.memory)
         for warning in started.warnings:
             self._record.put(wire.Notice, text=warning)
-        await self._record.flush()
         self.state = "ready"
         self.ready.set()
 
@@ -273,8 +270,7 @@ class Instance:
 
     async def _close(self) -> None:
         """Every way out leads here: the journal gets its last frame."""
-        self.turns.process_gone()
-        self._record.tell_failure()
+        await self.turns.process_gone()
         self._record.put(
             wire.ProcessExited,
             exit_code=self._exit_code,
@@ -282,7 +278,6 @@ class Instance:
             stderr_tail=self._stderr,
             survivors=self._survivors,
         )
-        await self._record.flush()
         self.state = "ended" if self.state == "ready" else "failed"
         self._adapter = None  # nobody asks it any more, and what it knows may be much
         await self._tasks.close()

@@ -18,7 +18,7 @@ from kandev.agentctl.ending import end_left
 from kandev.agentctl.fences import Fences
 from kandev.agentctl.home import Home, boot_id
 from kandev.agentctl.instance import Instance
-from kandev.agentctl.journal import Journal, Limits, Meta
+from kandev.agentctl.journal import Journal, Meta
 from kandev.agentctl.maker import Maker
 from kandev.agentctl.refusals import Refused, Unsettled, invalid, unknown_instance
 from kandev.agentctl.settings import Settings
@@ -42,7 +42,6 @@ class Instances:
         self._settings = settings
         self._maker = maker
         self._fences = fences
-        self._limits = Limits(settings.journal_max_bytes, settings.write_s)
         self._boot_id = boot_id()
         self._all: dict[str, Instance] = {}
         self._surviving: set[str] = set()
@@ -104,11 +103,10 @@ class Instances:
         folder = self._home.journals / spec.execution_id
         try:
             shutil.rmtree(folder, ignore_errors=True)
-            journal = Journal.create(folder, meta, self._limits)
+            journal = Journal.create(folder, meta, self._settings.journal_max_bytes)
         except OSError as error:
-            raise Refused(
-                409, "launch_failed", f"The journal {folder} cannot be written: {error.strerror}."
-            ) from error
+            why = f"The journal {folder} cannot be written: {error.strerror or error}."
+            raise Refused(409, "launch_failed", why) from error
         instance = self._all[spec.execution_id] = Instance(spec, journal, folder, self._maker, self._settings)
         instance.begin()
         return instance
@@ -118,11 +116,11 @@ class Instances:
         return await self.find(instance_id).stop(force=force)
 
     async def delete(self, instance_id: str, *, force: bool) -> wire.Stopped:
-        """End it, drop its journal, fence its id. One with survivors stays until they are gone. Raises
-        Refused (404, and the id is fenced)."""
+        """End it, fence its id, drop its journal. One with survivors stays until they are gone. Raises
+        Refused (404, and the id is fenced), Unsettled."""
         instance = self.find(instance_id)
-        self._fences.bury(instance_id)
         stopped = await instance.stop(force=force)
+        self._fences.bury(instance_id)
         if not stopped.survivors:
             self._drop(instance)
         elif instance_id not in self._surviving:
@@ -165,16 +163,23 @@ class Instances:
         boot are dropped: their newest frames may never have reached the disk, and their numbers would be
         given twice."""
         for folder in sorted(self._home.journals.iterdir()):
-            try:
-                journal = Journal.reopen(folder, self._limits)
-            except (OSError, msgspec.DecodeError, ValueError) as error:
-                log.warning("the journal %s cannot be read and is dropped: %s", folder, error)
-                shutil.rmtree(folder, ignore_errors=True)
+            if (journal := self._reopened(folder)) is None:
                 continue
             if journal.meta.boot_id != self._boot_id:
                 journal.drop()
                 continue
             self._adopt(folder, journal, survivors_of(journal.meta.execution_id))
+
+    def _reopened(self, folder: Path) -> Journal | None:
+        """None: it was never finished or is damaged, and goes; or it cannot be read now, and stays."""
+        try:
+            return Journal.reopen(folder, self._settings.journal_max_bytes)
+        except (FileNotFoundError, msgspec.DecodeError, ValueError) as error:
+            log.warning("the journal %s is damaged and is dropped: %s", folder, error)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError as error:
+            log.error("the journal %s cannot be read: %s", folder, error)
+        return None
 
     def _adopt(self, folder: Path, journal: Journal, survivors: list[wire.Process]) -> None:
         meta = journal.meta

@@ -1,10 +1,11 @@
 """From what an instance has to tell to frames in its journal.
 
-Adds number, identity and time; waits for room; flushes where it is asked. When the disk fails it tells the
-instance once and from then on keeps only what an end needs. Not here: which turn a frame belongs to.
+Adds number, identity and time; waits for room. While the disk takes no frames it says so, in the log and as a
+notice. Not here: which turn a frame belongs to.
 """
 
-from collections.abc import Callable
+import logging
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,43 +14,46 @@ from kandev.agentctl.journal import Journal
 from kandev.wire import agentctl as wire
 
 ENDS = (wire.TurnEnded, wire.ProcessExited, wire.PromptTaken)
-REMARKS = (wire.PermissionResolved, wire.Notice)
-REMARKS_KEPT = 100
-"""Of those that come when the disk takes nothing any more: they stay in memory, and an agent can cause any
-number."""
+HELD_BYTES = 8 * 1024 * 1024
+"""So much may wait in memory for a disk that takes nothing, where an agent cannot be made to wait: it is
+ending, or causes remarks by the thousand. What comes then is not kept, but for what an end needs."""
+TOLD_AGAIN_S = 60.0
+"""A disk that takes a little now and then is not told of each time."""
+
+log = logging.getLogger(__name__)
 
 
 class Record:
-    """`on_failure` is called once, with a sentence, when the journal can no longer be written."""
+    """One instance's way to its journal."""
 
-    def __init__(self, journal: Journal, on_failure: Callable[[str], None]) -> None:
+    def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.failure: str | None = None
-        self._on_failure = on_failure
+        self._trouble = False
+        self._told_at = float("-inf")
+        self._left_out = 0
         self._closed = False
-        self._remarks = 0
 
-    async def write(
-        self,
-        frame_type: type[wire.Frame],
-        identity: Identity = NO_TURN,
-        *,
-        flush: bool = False,
-        **members: Any,
-    ) -> None:
-        """Wait for room, append, flush when asked. Returns also when the disk fails: see `failure`."""
+    async def write(self, frame_type: type[wire.Frame], identity: Identity = NO_TURN, **members: Any) -> None:
+        """Wait for room, append."""
         await self.journal.room()
         self.put(frame_type, identity, **members)
-        if flush:
-            await self.flush()
 
     def put(self, frame_type: type[wire.Frame], identity: Identity = NO_TURN, **members: Any) -> None:
         """Append at once, whatever the room."""
-        if self._closed or (self.failure is not None and not self._still_kept(frame_type)):
+        if self._closed:
             return
-        if self.failure is not None:
-            members.pop("data", None)
+        if not issubclass(frame_type, ENDS) and self.journal.waiting_bytes > HELD_BYTES:
+            self._left_out += 1
+            return
+        self._closed = frame_type is wire.ProcessExited
+        if self._closed and self._left_out:
+            left = f"{self._left_out} reports of the agent could not be kept: the disk took nothing."
+            self._append(wire.Notice, NO_TURN, {"text": left})
+        self._append(frame_type, identity, members)
+        if (self.journal.trouble is not None) is not self._trouble:
+            self._tell_trouble()
 
+    def _append(self, frame_type: type[wire.Frame], identity: Identity, members: dict[str, Any]) -> None:
         def make(seq: int) -> wire.Frame:
             return frame_type(
                 seq=seq,
@@ -62,32 +66,24 @@ class Record:
             )
 
         self.journal.write(make)
-        self._closed = frame_type is wire.ProcessExited
-        self._look()
 
-    def _still_kept(self, frame_type: type[wire.Frame]) -> bool:
-        if issubclass(frame_type, REMARKS):
-            self._remarks += 1
-            return self._remarks <= REMARKS_KEPT
-        return issubclass(frame_type, ENDS)
-
-    def tell_failure(self) -> None:
-        """The last thing before the process's end: why the journal has a gap."""
-        self._remarks = 0
-        if self.failure is not None:
-            self.put(wire.Notice, text=self.failure)
-
-    async def flush(self) -> None:
-        await self.journal.sync()
-        self._look()
-
-    def _look(self) -> None:
-        if self.journal.failed is not None and self.failure is None:
-            why = self.journal.failed.strerror or str(self.journal.failed)
-            self.failure = (
-                f"agentctl cannot write the journal of this execution: {why}. Free the disk, then resume."
+    def _tell_trouble(self) -> None:
+        trouble, name = self.journal.trouble, self.journal.meta.execution_id
+        self._trouble = trouble is not None
+        if trouble is None:
+            log.info("the journal of %s is written again", name)
+            return
+        if time.monotonic() - self._told_at < TOLD_AGAIN_S:
+            return
+        self._told_at = time.monotonic()
+        why = trouble.strerror or str(trouble)
+        log.error("the journal of %s cannot be written, its agent may have to wait: %s", name, why)
+        if not self._closed:
+            text = (
+                f"agentctl cannot write this agent's journal ({why}): the agent may have to wait, and "
+                "goes on by itself when the disk of Kandev's home takes it."
             )
-            self._on_failure(self.failure)
+            self._append(wire.Notice, NO_TURN, {"text": text})
 
 
 def _now() -> str:

@@ -119,14 +119,13 @@ class Turns:
         if (left := self._settle_until - _now()) > 0:
             await asyncio.sleep(left)
 
-    async def taken(self, turn: Turn) -> None:
-        """The prompt is written whole: journalled durably, once, whoever notices first (its end implies
-        it)."""
+    def taken(self, turn: Turn) -> None:
+        """The prompt is written whole: journalled once, whoever notices first (its end implies it)."""
         if not turn.noted:
             turn.noted = True
-            await self._record.write(wire.PromptTaken, turn.identity, dispatch_id=turn.dispatch_id)
+            # Whatever the room: whoever sent the prompt must not wait for a reader of earlier output.
+            self._record.put(wire.PromptTaken, turn.identity, dispatch_id=turn.dispatch_id)
         turn.taken.set()
-        await self._record.flush()
 
     def give_up(self, turn: Turn) -> None:
         """The prompt certainly never reached the agent."""
@@ -162,7 +161,7 @@ class Turns:
             await self._record.write(wire.Notice, text="The agent ended a turn that does not run.")
             return
         if not turn.noted:
-            await self.taken(turn)
+            self.taken(turn)
         if self.unproven and not (turn.worked or turn.cancelling or end.error):
             await self._record.write(wire.Notice, turn.identity, text=WITHOUT_A_WORD)
         self.unproven = False
@@ -211,18 +210,20 @@ class Turns:
             error=end.error,
             outlived=[] if turn.own else outlived,
         )
-        await self._record.flush()
         turn.over.set()
 
     def left_behind(self) -> list[wire.Process]:
         """What turns began and left running, and still runs."""
         return [process for process in self._look() if _key(process) in self._outlived]
 
-    def process_gone(self) -> None:
-        """Nothing will run here any more: the journal's last frame closes what was open."""
+    async def process_gone(self) -> None:
+        """Nothing will run here any more: the journal's last frame closes what was open. Whoever waits for
+        the turn's end has heard of it."""
         self._permissions.end_all()
         if (turn := self.current) is not None:
             self._finish(turn)
+            if turn.operation is not None:
+                await asyncio.wait({turn.operation}, timeout=self._settings.teardown_kill_s)
 
     # -- turns that the agent begins by itself ---------------------------------------------------
 

@@ -113,6 +113,7 @@ class Refusal(Document, kw_only=True):
         "old_generation",
         "busy",
         "not_ready",
+        "not_recorded",
         "ended",
         "tombstone",
         "launch_failed",

@@ -2,8 +2,6 @@
 
 import asyncio
 import dataclasses
-import errno
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from kandev.agentctl import orphaned
 from kandev.agentctl.activity import Activity
-from kandev.agentctl.segments import SegmentWriter
 from kandev.wire import agentctl as wire
 from tests.agentctl.server.hosts import QUICK, Host, acknowledge, eventually, host_in, receive
 
@@ -199,61 +196,6 @@ async def test_a_stop_works_although_the_journal_is_full(tmp_path: Path) -> None
         assert (await host.stop()).status == 200
         await talking
         assert journal.last_seq >= 23
-
-
-async def test_a_full_disk_ends_the_execution_and_says_so(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await host.create()
-    await host.prompt(1)
-    await host.agent().says("before")
-
-    def full(self: SegmentWriter, seq: int, line: bytes) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(SegmentWriter, "append", full)
-    await host.agent().says("lost on the disk")
-    instance = host.instances.get("e1")
-    await instance.ended.wait()
-    answer = await host.ask("GET", "/api/v1/instances/e1")
-    assert answer.body["state"] == "ended"
-    assert "No space left" in answer.body["error"]
-    async with host.stream() as stream:
-        frames = await receive(stream, answer.body["last_seq"])
-    assert isinstance(frames[-1], wire.ProcessExited)
-    assert any(isinstance(frame, wire.Notice) and "No space left" in frame.text for frame in frames)
-
-
-@pytest.mark.proves("SURVIVE-hostile-agent-memory")
-async def test_without_a_disk_a_flood_of_remarks_is_not_kept_but_the_end_and_the_reason_are(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: SegmentWriter, seq: int, line: bytes) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    await host.create()
-    await host.prompt(1)
-    monkeypatch.setattr(SegmentWriter, "append", full)
-    for _ in range(1000):
-        await host.agent().sink.event(wire.Notice, text="look", data={"x": "x" * 100_000})
-    await host.instances.get("e1").ended.wait()
-    assert host.kinds().count("notice") < 110 and host.kinds()[-2:] == ["notice", "process_exited"]
-    journal = host.instances.get("e1").journal
-    assert sum(len(line) for _, line in journal.read_from(1)) < 300_000
-    assert b"No space left" in journal.read_from(journal.last_seq - 1)[0][1]
-
-
-async def test_a_prompt_that_cannot_be_recorded_is_refused_before_the_agent_sees_it(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: object, claim: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("kandev.agentctl.dispatching.Claims.add", full)
-    await host.create()
-    answer = await host.prompt(1)
-    assert (answer.status, answer.reason) == (409, "ended")
-    assert host.agent().prompts == []
 
 
 async def test_journals_are_read_on_from_an_earlier_agentctl(tmp_path: Path) -> None:
