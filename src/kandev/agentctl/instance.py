@@ -129,8 +129,10 @@ class Instance:
             return Refused(409, "ended", "The execution is over or ending.")
         return None
 
-    def _look(self) -> list[wire.Process]:
-        return [] if self._process is None else self._process.look()
+    def _look(self) -> list[wire.Process] | None:
+        with contextlib.suppress(OSError):  # no descriptor left: turns begin and end without this
+            return [] if self._process is None else self._process.look()
+        return None
 
     # -- what is asked of it ----------------------------------------------------------------------
 
@@ -290,8 +292,9 @@ def _keeps_awake(instance: Instance, started: Started, *, spoke: bool) -> str | 
         return "The agent has said something since."
     if not started.resumable:
         return "The agent could not take its conversation up again."
-    left = ", ".join(f"{process.pid} {process.command}" for process in instance.turns.left_behind())
-    return f"What a turn began still runs: {left}." if left else None
+    if (left := instance.turns.left_behind()) is None:
+        return "Nobody can tell what its turns left running."
+    return f"What a turn began still runs: {_named(left)}." if left else None
 
 
 def _named(processes: list[wire.Process]) -> str:

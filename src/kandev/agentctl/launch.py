@@ -33,7 +33,7 @@ class Launch:
         """Raises StartFailed."""
         process = self.process = await self._maker.spawn(self._spec, self._settings)
         adapter = self.adapter = self._maker.adapter(process, self._sink, self._spec, self._settings)
-        self.reader = self._tasks.start(adapter.run(), "read an agent")
+        self.reader = self._tasks.start(self._read(adapter), "read an agent")
         starting = self._tasks.start(self._converse(adapter), "start an agent")
         exited = self._tasks.start(process.exited(), "await an exit")
         wanted = self._tasks.start(end_wanted.wait(), "end wanted")
@@ -53,6 +53,13 @@ class Launch:
             for task in (starting, exited, wanted):
                 task.cancel()
             await asyncio.wait({starting, exited, wanted})
+
+    async def _read(self, adapter: Adapter) -> None:
+        try:
+            await adapter.run()
+        finally:
+            # Also where reading broke: an agent that nobody reads is at its end.
+            await self._sink.closed()
 
     async def _outcome(self, starting: asyncio.Task[Started], exited: asyncio.Task[int | None]) -> Started:
         try:

@@ -19,7 +19,10 @@ from kandev.agentctl.settings import Settings
 from kandev.agentctl.tasks import Tasks
 from kandev.wire import agentctl as wire
 
-Look = Callable[[], list[wire.Process]]
+Key = tuple[int, int]
+"""A process: its pid and when it started."""
+Look = Callable[[], list[wire.Process] | None]
+"""None: nobody can tell at present."""
 END_SHARE = 4
 """While a turn is cancelled its journal may be longer by this share: the end lies behind what the agent said,
 and a reader that waits for room would take it for deaf."""
@@ -44,7 +47,8 @@ class Turn:
     cancelling: bool = False
     cancel_written: bool = False
     operation: asyncio.Task[wire.CancelAnswer] | None = None
-    before: frozenset[tuple[int, int]] = frozenset()
+    before: frozenset[Key] | None = None
+    """The processes that were there when it began, where that is known."""
     said_at: float = 0.0
     worked: bool = False
     noted: bool = False
@@ -81,7 +85,7 @@ class Turns:
         self._on_closed = on_closed
         self._attribution = Attribution(settings.late_output_s)
         self._settle_until = 0.0
-        self._outlived: set[tuple[int, int]] = set()
+        self._outlived: set[Key] | None = set()
         self._cancels_written = asyncio.Event()
         self._cancels_written.set()
         self._writing = 0
@@ -98,7 +102,7 @@ class Turns:
     def running(self, turn: Turn) -> None:
         """From here on what the agent says is this turn's. Called just before the write."""
         self._attribution.started(turn.identity)
-        turn.before = frozenset(map(_key, self._look()))
+        turn.before = self._keys()
 
     @contextmanager
     def writing_a_cancel(self) -> Iterator[None]:
@@ -194,9 +198,7 @@ class Turns:
             return
         turn.ended = True
         self._permissions.end_all(turn.identity)
-        found = self._look()  # once: it reads all of /proc
-        outlived = [process for process in found if _key(process) not in turn.before]
-        self._outlived = self._outlived.intersection(map(_key, found)).union(map(_key, outlived))
+        outlived = self._outliving(turn)
         self._attribution.ended(_now())
         if turn.cancel_written:
             self._settle_until = _now() + self._settings.cancel_settle_s
@@ -212,9 +214,25 @@ class Turns:
         )
         turn.over.set()
 
-    def left_behind(self) -> list[wire.Process]:
-        """What turns began and left running, and still runs."""
-        return [process for process in self._look() if _key(process) in self._outlived]
+    def left_behind(self) -> list[wire.Process] | None:
+        """What turns began and left running, and still runs. None: nobody can tell."""
+        if (found := self._look()) is None or self._outlived is None:
+            return None
+        return [process for process in found if _key(process) in self._outlived]
+
+    def _outliving(self, turn: Turn) -> list[wire.Process]:
+        """Processes that the turn began and that live on; none where nobody can tell."""
+        found = self._look()  # once: it reads all of /proc
+        if found is None or turn.before is None or self._outlived is None:
+            self._outlived = None
+            return []
+        outlived = [process for process in found if _key(process) not in turn.before]
+        self._outlived = self._outlived.intersection(map(_key, found)).union(map(_key, outlived))
+        return outlived
+
+    def _keys(self) -> frozenset[Key] | None:
+        found = self._look()
+        return None if found is None else frozenset(map(_key, found))
 
     async def process_gone(self) -> None:
         """Nothing will run here any more: the journal's last frame closes what was open. Whoever waits for
@@ -231,7 +249,7 @@ class Turns:
         if self.current is not None and not self.current.own:
             # A prompt is about to be written: the agent spoke first, and its words go with that turn.
             return self.current.identity
-        turn = Turn(Identity(0, uuid4().hex), before=frozenset(map(_key, self._look())), said_at=_now())
+        turn = Turn(Identity(0, uuid4().hex), before=self._keys(), said_at=_now())
         turn.taken.set()
         self.current = turn
         self._attribution.started(turn.identity)
@@ -256,7 +274,7 @@ class Turns:
         return _now() - turn.said_at
 
 
-def _key(process: wire.Process) -> tuple[int, int]:
+def _key(process: wire.Process) -> Key:
     return process.pid, process.start_time
 
 
