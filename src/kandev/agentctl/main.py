@@ -44,6 +44,8 @@ ACK_MAX_BYTES = 64 * 1024
 """All that a stream's client sends are acknowledgements."""
 FINDABLE_S = 2
 """How often it looks whether its file is still there."""
+BACKLOG = 512
+"""Connections that wait to be accepted."""
 CLOSE_S = 2
 """Streams get so long to take the last frames when agentctl ends."""
 
@@ -81,9 +83,19 @@ def main(argv: list[str]) -> int:
         with contextlib.closing(home), _bind(arguments.host, arguments.port) as listening:
             asyncio.run(_run(home, settings, arguments.host, listening))
     except (BadSetting, HomeFailed, ValueError, RuntimeError) as error:
-        sys.stderr.write(f"kandev agentctl: {error}\n")
-        return 1
+        return _could_not_start(str(error))
+    except OSError as error:
+        return _could_not_start(f"agentctl could not start: {error}.")
     return 0
+
+
+def _could_not_start(sentence: str) -> int:
+    sys.stderr.write(f"kandev agentctl: {sentence}\n")
+    if not sys.stdout.isatty():
+        # The backend reads it here: its log of our stderr may be on the disk that takes nothing.
+        sys.stdout.write(json.dumps({"event": "failed", "error": sentence}) + "\n")
+        sys.stdout.flush()
+    return 1
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -119,7 +131,10 @@ async def _run(home: Home, settings: Settings, host: str, listening: socket.sock
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end.set)
-    server = Server(server_config(doors.app()), lambda: _say_ready(home, info))
+    # Whoever finds it before the server accepts waits in the socket's queue.
+    listening.listen(BACKLOG)
+    home.publish(info)
+    server = Server(server_config(doors.app()), lambda: _say_ready(info))
     async with asyncio.TaskGroup() as group:
         lonely = group.create_task(orphaned.watch(instances, activity, settings.orphan_s, end.set))
         findable = group.create_task(_stay_findable(home, info))
@@ -154,12 +169,11 @@ async def _stay_findable(home: Home, info: Info) -> None:
         await asyncio.sleep(FINDABLE_S)
         if not home.is_published(info):
             log.warning("%s was changed by another hand; it is written anew", home.info_path)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(HomeFailed):  # a disk that takes nothing now may do so later
                 home.publish(info)
 
 
-def _say_ready(home: Home, info: Info) -> None:
-    home.publish(info)
+def _say_ready(info: Info) -> None:
     line = {"event": "ready", "url": info.url, "home": info.home, "pid": info.pid}
     with contextlib.suppress(OSError):  # Whoever started us may be dead: the next one finds the file.
         write_all(sys.stdout.fileno(), json.dumps(line).encode() + b"\n")
@@ -177,5 +191,6 @@ def server_config(app: Starlette) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        backlog=BACKLOG,
         timeout_graceful_shutdown=CLOSE_S,
     )

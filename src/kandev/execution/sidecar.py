@@ -45,12 +45,15 @@ class Sidecar:
         self._proven: Info | None = None
 
     def find(self) -> Info | None:
-        """The agentctl of this home that lives; None when there is none, or its file cannot be believed."""
+        """The agentctl of this home that lives; None when there is none, or its file cannot be believed. Raises
+        Unreachable when nobody can tell."""
         self._reap()
         try:
             info = msgspec.json.decode((self._home / "agentctl.json").read_bytes(), type=Info)
-        except (OSError, msgspec.DecodeError):
+        except (FileNotFoundError, msgspec.DecodeError):
             return None
+        except OSError as error:
+            raise _cannot_look(error) from error
         if not self.lives(info):
             return None
         if info != self._proven:
@@ -66,17 +69,21 @@ class Sidecar:
         return False
 
     def _is_held(self) -> bool:
-        """Some agentctl holds the home's lock. Asked once for each that is found, not while one starts."""
+        """Some agentctl holds the home's lock. Asked once for each that is found, not while one starts. Raises
+        Unreachable when nobody can tell."""
         try:
             with (self._home / "agentctl.lock").open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:
+        except FileNotFoundError:
             return False
+        except OSError as error:
+            raise _cannot_look(error) from error
         return False
 
     def lives(self, info: Info) -> bool:
+        """Raises Unreachable when nobody can tell."""
         self._reap()
         return _start_time(info.pid) == info.start_time
 
@@ -153,12 +160,22 @@ class Sidecar:
             raise
         finally:
             child.stdout.close()
-        if line:
+        failure = _failure(line)
+        if line and failure is None:
             return
         child.kill()
         await asyncio.to_thread(child.wait)
         if self.find() is None:
-            raise Unreachable(f"agentctl did not start; see the end of {self._log}.")
+            raise Unreachable(failure or f"agentctl did not start; see the end of {self._log}.")
+
+
+def _failure(line: bytes) -> str | None:
+    """The sentence with which an agentctl that could not start ended."""
+    try:
+        said: object = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return None
+    return str(said.get("error")) if isinstance(said, dict) and said.get("event") == "failed" else None
 
 
 async def _exit_of(pid: int, may_be_ended: Callable[[], bool]) -> None:
@@ -180,12 +197,19 @@ async def _exit_of(pid: int, may_be_ended: Callable[[], bool]) -> None:
 
 
 def _start_time(pid: int) -> int | None:
-    """In clock ticks since boot; None for a process that is gone or a zombie."""
+    """In clock ticks since boot; None for a process that is gone or a zombie. Raises Unreachable when nobody
+    can tell: what cannot be looked at is not gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
+    except OSError as error:
+        raise _cannot_look(error) from error
     return None if fields[0] in ("Z", "X") else int(fields[19])
+
+
+def _cannot_look(error: OSError) -> Unreachable:
+    return Unreachable(f"agentctl cannot be looked for: {error.strerror or error}.")
 
 
 def _private(path: str, flags: int) -> int:
