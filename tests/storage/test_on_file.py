@@ -62,7 +62,7 @@ async def test_a_write_that_takes_too_long_is_a_fault_and_happens_all_the_same(o
 
 async def test_a_read_has_a_deadline_too(on_file: Store) -> None:
     gate = Gate()
-    with pytest.raises(StoreFault, match="did not answer in time"):
+    with pytest.raises(StoreFault, match="gave no answer in time"):
         await on_file.read(gate, deadline=0.01)
     gate.let_go()
 

@@ -48,6 +48,11 @@ class StoreFault(KandevError):
     """The database's: busy for too long, full, gone."""
 
 
+class Unavailable(StoreFault):
+    """The database cannot be used, for a reason of the machine's: a disk that is full, slow or read-only. Its
+    sentence names that and the way out, nothing of what was to be stored: it may be told to whoever asks."""
+
+
 class StaleVersion(StoreFault):
     """A compare-and-set met another version: a second writer was faster."""
 

@@ -42,7 +42,7 @@ class Leaving(Exception):
 
 
 # First match counts, so a class stands before the ones it derives from. An agent's fault that a use case
-# hands on is the present state of the world, in its own sentence; a store's fault is told in general words.
+# hands on is the present state of the world, in its own sentence.
 CODES: Final[tuple[tuple[type[Exception], Code], ...]] = (
     (Malformed, "BAD_REQUEST"),
     (BadRequest, "BAD_REQUEST"),
@@ -60,7 +60,7 @@ CODES: Final[tuple[tuple[type[Exception], Code], ...]] = (
 
 def error_object(error: Exception, action: str) -> ErrorObject:
     """What the asker hears. What has no place in the table is logged with an error id, and only that id is
-    told."""
+    told; where the machine is in trouble (a full disk), also the sentence that says which and the way out."""
     for kind, code in CODES:
         if isinstance(error, kind):
             details = error.details if isinstance(error, errors.KandevError) else None
@@ -69,7 +69,18 @@ def error_object(error: Exception, action: str) -> ErrorObject:
     if isinstance(error, Leaving):
         log.warning("ended before an answer", error_id=error_id, action=action)
         message = f"Kandev ended before this was answered; look what became of it (error id {error_id})."
-        return ErrorObject(code="INTERNAL_ERROR", message=message, details={"error_id": error_id})
-    log.error("request failed", error_id=error_id, action=action, exc_info=error)
-    message = f"Something went wrong inside Kandev; its log has more under error id {error_id}."
+    elif isinstance(error, errors.Unavailable):
+        cause = repr(_root(error))
+        log.error("request failed", error_id=error_id, action=action, error=error.message, cause=cause)
+        message = f"{error.message} Kandev's log has it under error id {error_id}."
+    else:
+        log.error("request failed", error_id=error_id, action=action, exc_info=error)
+        message = f"Something went wrong inside Kandev; its log has more under error id {error_id}."
     return ErrorObject(code="INTERNAL_ERROR", message=message, details={"error_id": error_id})
+
+
+def _root(error: BaseException) -> BaseException:
+    """What it began with, in the driver's own words."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

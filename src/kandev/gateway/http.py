@@ -79,9 +79,13 @@ class Http:
         return _json(answer or {})
 
     async def _health(self, request: Request) -> Response:
-        if (trouble := self._requests.ctx.store.trouble) is None:
-            return _json({"status": "ok", "version": self._about.version})
-        found = {"status": "damaged", "version": self._about.version, "error": trouble}
+        store, version = self._requests.ctx.store, self._about.version
+        if (trouble := store.trouble) is not None:
+            found = {"status": "damaged", "version": version, "error": trouble}
+        elif (trouble := store.hindrance) is not None:
+            found = {"status": "hindered", "version": version, "error": trouble}
+        else:
+            return _json({"status": "ok", "version": version})
         return Response(msgspec.json.encode(found), 503, media_type="application/json")
 
     async def _text(self, request: Request) -> Response:

@@ -215,6 +215,11 @@ class Store(Protocol):
         """A sentence from the moment on at which the database was found to be damaged: it is read where it is
         whole, and every write is refused. None: nothing is known against it."""
 
+    @property
+    def hindrance(self) -> str | None:
+        """Why nothing can be written at present (a full, slow or read-only disk), as a sentence: from a write
+        that failed for that reason to the next that does not. None: nothing is known."""
+
     async def write(self, f: Callable[[Tx], T], deadline: float | None = None) -> T:
         """`deadline` in seconds (None: the store's setting); at it StoreFault, and the write may still
         happen later."""

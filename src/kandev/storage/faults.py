@@ -8,7 +8,7 @@ import sqlite3
 
 from sqlalchemy.exc import DBAPIError
 
-from kandev.core.errors import StaleVersion, StoreFault
+from kandev.core.errors import StaleVersion, StoreFault, Unavailable
 
 
 class DatabaseRefused(StoreFault):
@@ -19,7 +19,7 @@ class DatabaseTooNew(DatabaseRefused):
     """A newer program wrote it."""
 
 
-class DatabaseDamaged(StoreFault):
+class DatabaseDamaged(Unavailable):
     """Its pages do not hold what SQLite wrote there. Nothing may be written to it any more."""
 
 
@@ -28,7 +28,7 @@ IS_DAMAGED = "The database is damaged: stop Kandev, then go back to a copy with 
 SENTENCES = {
     sqlite3.SQLITE_BUSY: "The database is locked by another program: close that one, then try again.",
     sqlite3.SQLITE_LOCKED: "The database is locked by another program: close that one, then try again.",
-    sqlite3.SQLITE_READONLY: "The database cannot be written: make its file and its folder writable.",
+    sqlite3.SQLITE_READONLY: "The database cannot be written: make its disk, folder and file writable.",
     sqlite3.SQLITE_IOERR: "The disk of the database failed: look at the system's log.",
     sqlite3.SQLITE_CORRUPT: IS_DAMAGED,
     sqlite3.SQLITE_NOTADB: IS_DAMAGED,
@@ -59,7 +59,7 @@ def told(error: BaseException) -> BaseException:
     if isinstance(cause, sqlite3.Error):
         kind = _kind(cause)
         if (sentence := SENTENCES.get(kind)) is not None:
-            fault = DatabaseDamaged(sentence) if kind in DAMAGED else StoreFault(sentence)
+            fault = DatabaseDamaged(sentence) if kind in DAMAGED else Unavailable(sentence)
             fault.__cause__ = error
             return fault
     return error

@@ -10,16 +10,18 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from kandev.core.errors import StoreFault
+from kandev.core.errors import StoreFault, Unavailable
 from kandev.core.records import Notification
 from kandev.ports.clock import Clock
 from kandev.ports.store import Tx
 from kandev.storage.faults import told
 from kandev.storage.sql.engine import in_transaction
+from kandev.storage.sql.notes import SqlNotes
 from kandev.storage.sql.tx import SqlTx
 
 Function = Callable[[Tx], Any]
 ENDED = "The database gave up in the middle of a transaction: nothing of it was written. Try again."
+TAKEN_OVER = "Another backend has taken over this home: this one writes nothing any more, and ends."
 
 
 class Attempt:
@@ -54,26 +56,40 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Committed:
-    """What a group came to: one attempt per function, and what is to be published, in order."""
+    """What a group came to: one attempt per function, what is to be published, in order, and why nothing was
+    written at all."""
 
     attempts: Sequence[Attempt]
     notifications: Sequence[Notification]
+    failure: BaseException | None = None
 
 
-def write_together(connection: Connection, clock: Clock, functions: Sequence[Function]) -> Committed:
+class TakenOver(Unavailable):
+    """The database has another owner by now."""
+
+
+def write_together(
+    connection: Connection, clock: Clock, functions: Sequence[Function], owner: int | None = None
+) -> Committed:
     """Runs all in one transaction. One that raises is undone alone; when the commit fails, all have
-    failed.
+    failed. With another epoch in the database than `owner` nothing is run.
     """
     attempts = [Attempt() for _ in functions]
     notifications: list[Notification] = []
     with Attempt() as whole, connection.begin():
+        _check_owner(connection, owner)
         for attempt, function in zip(attempts, functions, strict=True):
             notifications += _write_one(connection, clock, attempt, function)
     if whole.failure is None:
         return Committed(attempts, notifications)
     for attempt in attempts:
         attempt.failure = whole.failure
-    return Committed(attempts, ())
+    return Committed(attempts, (), whole.failure)
+
+
+def _check_owner(connection: Connection, owner: int | None) -> None:
+    if owner is not None and SqlNotes(connection).epoch() != owner:
+        raise TakenOver(TAKEN_OVER)
 
 
 def read_snapshot(connection: Connection, clock: Clock, function: Function) -> Attempt:
@@ -93,7 +109,7 @@ def _write_one(
     with attempt:
         attempt.value = function(tx)
     if not in_transaction(connection):
-        fault = attempt.failure if isinstance(attempt.failure, StoreFault) else StoreFault(ENDED)
+        fault = attempt.failure if isinstance(attempt.failure, StoreFault) else Unavailable(ENDED)
         raise fault
     if attempt.failure is not None:
         run("ROLLBACK TO SAVEPOINT one")

@@ -64,6 +64,11 @@ class InlineStore:
         """See `ports.store.Store`: memory is not damaged."""
         return None
 
+    @property
+    def hindrance(self) -> str | None:
+        """See `ports.store.Store`: memory is not full."""
+        return None
+
     async def write(self, f: Callable[[Tx], T], deadline: float | None = None) -> T:
         """Runs `f` in one transaction."""
         self._check_open()

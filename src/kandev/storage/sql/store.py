@@ -7,28 +7,36 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from kandev.core.errors import StoreFault
+from kandev.core.errors import StoreFault, Unavailable
 from kandev.ports.clock import Clock
 from kandev.ports.store import Publisher, Tx
+from kandev.runtime.awake import Within
 from kandev.storage.sql.threads import GROUP, Home, Job, Work, Worker, reader, writer
 
 T = TypeVar("T")
 
 CLOSED = "The database is closed: Kandev is shutting down."
-SLOW_WRITE = "The database did not confirm a write in time: it may still happen. Look at the disk."
-SLOW_READ = "The database did not answer in time. Look at the disk."
+SLOW_WRITE = (
+    "The disk of the database is slow: a write was not confirmed in time and may still happen. "
+    "Look at the disk, and look before you ask again."
+)
+SLOW_READ = "The disk of the database is slow: it gave no answer in time. Look at the disk, then ask again."
 SLOW_CLOSE = "The database did not finish its last writes in time. Look at the disk."
 
 
+class SlowDisk(Unavailable):
+    """It did not answer in time."""
+
+
 async def in_time(waiter: asyncio.Future[T], seconds: float | None, slow: str) -> T:
-    """Its result, or after so many seconds StoreFault with the sentence `slow`. What it waits for goes on."""
-    limit = asyncio.timeout(seconds)
+    """Its result, or after so many seconds SlowDisk with the sentence `slow`. What it waits for goes on."""
+    limit = Within(seconds)
     try:
         async with limit:
             return await waiter
     except TimeoutError as error:
-        if limit.expired():
-            raise StoreFault(slow) from error
+        if limit.expired:
+            raise SlowDisk(slow) from error
         raise
 
 
@@ -67,9 +75,28 @@ class SqlStore:
         """See `ports.store.Store`."""
         return self._home.damage
 
+    @property
+    def hindrance(self) -> str | None:
+        """See `ports.store.Store`."""
+        return self._home.hindrance
+
+    @property
+    def taken_over(self) -> asyncio.Event:
+        """Set when a write met another epoch than ours: see `own`."""
+        return self._home.taken_over
+
+    def own(self, epoch: int) -> None:
+        """From now on nothing is written but under this epoch: a backend that was paused, and replaced while
+        it was, writes nothing any more."""
+        self._home.owner = epoch
+
     async def write(self, f: Callable[[Tx], T], deadline: float | None = None) -> T:
         """Runs `f` in one transaction."""
-        return await self._ask(self._writes, f, deadline, SLOW_WRITE)
+        try:
+            return await self._ask(self._writes, f, deadline, SLOW_WRITE)
+        except SlowDisk as slow:
+            self._home.hindrance = slow.message
+            raise
 
     async def read(self, f: Callable[[Tx], T], deadline: float | None = None) -> T:
         """Runs `f` in a snapshot."""

@@ -13,10 +13,17 @@ from queue import Empty, SimpleQueue
 import structlog
 from sqlalchemy import Connection
 
+from kandev.core.errors import Unavailable
 from kandev.core.records import Notification
 from kandev.ports.clock import Clock
 from kandev.storage.faults import DatabaseDamaged
-from kandev.storage.sql.group import Attempt, Function, read_snapshot, write_together
+from kandev.storage.sql.group import (
+    Attempt,
+    Function,
+    TakenOver,
+    read_snapshot,
+    write_together,
+)
 
 GROUP = 64
 """Writes that share one commit, at most: so that the first one need not wait for many."""
@@ -36,7 +43,9 @@ class Home:
     """The way back to the event loop.
 
     `publish` gets the notifications of a commit. `finished` counts the jobs that were done, which tells a
-    slow database from one that stands still. `damage` is a sentence as soon as one of them met damage.
+    slow database from one that stands still. `damage` is a sentence as soon as one of them met damage,
+    `hindrance` one from a write that the machine did not take to the next that it took. Writes are refused,
+    and `taken_over` is set, once the database has another epoch than `owner` (None: it has no owner yet).
     """
 
     def __init__(
@@ -44,6 +53,9 @@ class Home:
     ) -> None:
         self.finished = 0
         self.damage: str | None = None
+        self.hindrance: str | None = None
+        self.owner: int | None = None
+        self.taken_over = asyncio.Event()
         self._loop = loop
         self._publish = publish
 
@@ -54,6 +66,13 @@ class Home:
                 self.damage = attempt.failure.message
                 log.error("the database is damaged, so no write is taken", exc_info=attempt.failure)
         self.call(lambda: self._deliver(jobs, attempts, added))
+
+    def wrote(self, failure: BaseException | None) -> None:
+        """From the thread that writes: how the last commit ended."""
+        if failure is None or isinstance(failure, Unavailable):
+            self.hindrance = None if failure is None else failure.message
+        if isinstance(failure, TakenOver):
+            self.call(self.taken_over.set)
 
     def call(self, then: Callable[[], None]) -> None:
         """From a thread: runs it on the loop. Nothing happens when the loop is closed, and with it all that
@@ -135,7 +154,8 @@ def writer(connection: Connection, clock: Clock, home: Home) -> Work:
         if home.damage is not None:
             home.bring(jobs, [Attempt(DatabaseDamaged(home.damage)) for _ in jobs], ())
             return
-        done = write_together(connection, clock, [job.function for job in jobs])
+        done = write_together(connection, clock, [job.function for job in jobs], home.owner)
+        home.wrote(done.failure)
         home.bring(jobs, done.attempts, done.notifications)
 
     return work
