@@ -6,9 +6,11 @@ ends the process).
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from kandev.agentctl.adapters.base import Adapter, WriteFailed
+from kandev.agentctl.awake import Within
 from kandev.agentctl.permissions import Permissions
 from kandev.agentctl.settings import Settings
 from kandev.agentctl.tasks import Tasks
@@ -54,18 +56,21 @@ class Cancelling:
 
     async def _prompt_turn(self, turn: Turn) -> wire.CancelAnswer:
         await _first(turn.taken, turn.over)
-        deadline: float | None = None
+        with contextlib.suppress(TimeoutError):
+            async with Within(self._acknowledge_s):
+                await self._repeat(turn)
+        if not turn.over.is_set():
+            return self._unheard()
+        return NOT_RUNNING if turn.never_taken else ACKNOWLEDGED
+
+    async def _repeat(self, turn: Turn) -> None:
+        """Until the turn is over."""
         while not turn.over.is_set():
             written = self._tasks.start(self._write(turn), "write a cancel")
-            now = _now()
-            deadline = now + self._acknowledge_s if deadline is None else deadline
-            await _over_within(turn, min(self._settings.cancel_repeat_s, deadline - now))
-            if not turn.over.is_set() and not written.done():
+            await _over_within(turn, self._settings.cancel_repeat_s)
+            if not written.done():
                 # The agent does not read: writing again would only queue up behind this one.
-                await _over_within(turn, deadline - _now())
-            if _now() >= deadline and not turn.over.is_set():
-                return self._unheard()
-        return NOT_RUNNING if turn.never_taken else ACKNOWLEDGED
+                await turn.over.wait()
 
     async def _own_turn(self, turn: Turn) -> wire.CancelAnswer:
         """ACP reports no end of such a turn: it is over when the agent has been quiet for a while after

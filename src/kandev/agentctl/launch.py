@@ -6,6 +6,7 @@ ends it. Not here: the end.
 
 import asyncio
 
+from kandev.agentctl import awake
 from kandev.agentctl.adapters.base import Adapter, Sink, Spec, Started, StartFailed
 from kandev.agentctl.failures import EndedEarly
 from kandev.agentctl.maker import Maker, Process
@@ -38,11 +39,7 @@ class Launch:
         exited = self._tasks.start(process.exited(), "await an exit")
         wanted = self._tasks.start(end_wanted.wait(), "end wanted")
         try:
-            await asyncio.wait(
-                {starting, exited, wanted},
-                timeout=self._settings.launch_s,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            await awake.wait({starting, exited, wanted}, self._settings.launch_s, first=True)
             if not starting.done() and (exited.done() or self.reader.done()):
                 # The agent's own words about its failure may still be in the pipe.
                 await asyncio.wait({starting}, timeout=self._settings.teardown_protocol_s)

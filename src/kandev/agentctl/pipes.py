@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from kandev.agentctl import awake
 from kandev.agentctl.failures import WriteFailed
 
 CHUNK = 256 * 1024
@@ -110,8 +111,8 @@ class WriteEnd:
         written: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((memoryview(data), written))
         self._pump()
-        done, _ = await asyncio.wait([written], timeout=self._deadline_s)
-        if not done:
+        await awake.wait({written}, self._deadline_s)
+        if not written.done():
             self._fail(f"The agent did not read its input for {self._deadline_s:g} seconds.")
         if (error := written.exception()) is not None:
             raise WriteFailed(str(error)) from None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kandev.core.errors import AgentFault, Invalid
+from kandev.runtime.awake import Within
 
 POLITE_S = 1.0
 """After SIGTERM git removes its lock files and half-made worktrees; then the group is killed."""
@@ -138,7 +139,7 @@ class Git:
         except OSError as error:
             raise AgentFault(f"git could not be started: {error.strerror}.") from None
         try:
-            async with asyncio.timeout(self._deadline):
+            async with Within(self._deadline):
                 return await _converse(process, feed, limit)
         except TimeoutError:
             raise AgentFault(

@@ -26,6 +26,7 @@ from kandev.core.inputs import Expired, Frame, Gone, Input
 from kandev.core.records import SessionRecord
 from kandev.core.session import Session
 from kandev.core.views import owed, timers
+from kandev.runtime import awake
 from kandev.runtime.lane import Lane, weight
 from kandev.runtime.traces import deciding
 
@@ -58,6 +59,9 @@ class Outside(Protocol):
     async def perform(self, effect: Owed, tell: Callable[[Input], Awaitable[None]]) -> None:
         """Do it until it is settled, reporting by `tell`; may be cancelled at any await, and done again."""
 
+    def trouble(self, effect: Owed) -> str | None:
+        """A sentence, when the last attempt at this effect came to nothing."""
+
     def seconds(self, timer: Timer) -> float:
         """How long until this timer fires; infinite: never."""
 
@@ -67,11 +71,13 @@ class Outside(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """An effect or a deadline under way: its age and, for a deadline, what is left of it, in seconds."""
+    """An effect or a deadline under way: its age and, for a deadline, what is left of it, in seconds; for an
+    effect, why the last attempt came to nothing."""
 
     what: Owed | Timer
     for_s: float
     left_s: float | None
+    trouble: str | None = None
 
 
 def _is_framed(given: Input) -> bool:
@@ -98,6 +104,7 @@ class Actor:
         self._last_word: BaseException = StoreFault(
             "The session's actor ended before it could answer; ask again."
         )
+        self._committed_at = asyncio.get_running_loop().time()
         self._failed = 0
         """Commits that failed since the last one that did not."""
 
@@ -153,9 +160,17 @@ class Actor:
         now = asyncio.get_running_loop().time()
         going_on = [(key, now - since) for key, (task, since) in self._under_way.items() if not task.done()]
         return [
-            Work(key, age, self._outside.seconds(key) - age if isinstance(key, Timer) else None)
+            Work(key, age, self._outside.seconds(key) - age)
+            if isinstance(key, Timer)
+            else Work(key, age, None, self._outside.trouble(key))
             for key, age in sorted(going_on, key=lambda item: -item[1])
         ]
+
+    @property
+    def quiet_s(self) -> float:
+        """Seconds since something was committed, or since this actor was made. By the loop's clock: the time
+        of day may jump."""
+        return asyncio.get_running_loop().time() - self._committed_at
 
     # -- the loop -----------------------------------------------------------------------------
 
@@ -195,7 +210,7 @@ class Actor:
                 log.warning("commit failed", session_id=self.record.id, error=str(fault))
                 await self._reload(taken, fault)
                 return
-            self._failed = 0
+            self._failed, self._committed_at = 0, asyncio.get_running_loop().time()
             self._reconcile()
         self._tell(notes)
         self._outside.noticed(self.record, tuple(notes))
@@ -239,7 +254,7 @@ class Actor:
                 self._under_way[due] = (loop.create_task(work, name=name), loop.time())
 
     async def _wait(self, timer: Timer) -> None:
-        await asyncio.sleep(self._outside.seconds(timer))
+        await awake.sleep(self._outside.seconds(timer))
         self._put(Expired(timer))
 
     # -- ways out -----------------------------------------------------------------------------

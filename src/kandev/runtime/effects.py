@@ -60,6 +60,7 @@ from kandev.ports.execution import (
 )
 from kandev.ports.store import Store
 from kandev.ports.worktrees import Worktrees
+from kandev.runtime.awake import Within
 from kandev.runtime.deadlines import Deadlines
 from kandev.runtime.launching import launch_spec
 from kandev.runtime.logbook import tell_the_log
@@ -72,6 +73,9 @@ PAUSES_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
 UNANSWERED_S: Final = 2.0
 """How much later than agentctl's own deadline we claim a turn's end: agentctl answers first unless it is
 gone."""
+OPENED_S: Final = 1.0
+"""A try to follow that lasted so much longer than finding agentctl and opening a stream may take was a
+stream, or we were held up."""
 UNKNOWN: Final = "agentctl does not know the agent's process any more"
 UNREACHABLE: Final = "agentctl cannot be reached"
 
@@ -94,6 +98,7 @@ class SessionEffects:
         self._agents, self._store, self._worktrees = agents, store, worktrees
         self._deadlines, self._spawn, self._changed = deadlines, spawn, changed
         self._record: SessionRecord | None = None
+        self._troubles: dict[Owed, str] = {}
         self.cancel_acknowledge_s: float | None = None
         """The profile's own, once it is known."""
 
@@ -106,16 +111,24 @@ class SessionEffects:
     async def perform(self, effect: Owed, tell: Tell) -> None:
         """Until settled. A bug of ours in an effect is logged and the effect tried again: its timer ends
         it."""
+        try:
+            await self._until_settled(effect, tell)
+        finally:
+            self._troubles.pop(effect, None)
+
+    async def _until_settled(self, effect: Owed, tell: Tell) -> None:
         for attempt in itertools.count():
             try:
                 with performing(effect, attempt):
                     await self._once(effect, tell)
                 return
             except Unreachable as fault:
+                self._troubles[effect] = str(fault)
                 log.info(
                     "agentctl unreachable", session_id=self._session, effect=str(effect), error=str(fault)
                 )
             except StoreFault as fault:
+                self._troubles[effect] = str(fault)
                 log.warning("store", session_id=self._session, effect=str(effect), error=str(fault))
             except UnknownExecution:
                 await tell(Exited(execution_of(effect), why=UNKNOWN))
@@ -127,6 +140,10 @@ class SessionEffects:
                 error_id = uuid.uuid4().hex[:12]
                 log.exception("effect", session_id=self._session, effect=str(effect), error_id=error_id)
             await asyncio.sleep(PAUSES_S[min(attempt, len(PAUSES_S) - 1)])
+
+    def trouble(self, effect: Owed) -> str | None:
+        """Why the last attempt came to nothing."""
+        return self._troubles.get(effect)
 
     def seconds(self, timer: Timer) -> float:
         """How long until it fires."""
@@ -211,27 +228,34 @@ class SessionEffects:
             await tell(Ready(execution, up.journal, up.conversation, up.memory, up.agent))
 
     async def _follow(self, execution: str, tell: Tell) -> None:
-        """Unreachable for too long without a frame in between: the execution is treated as ended."""
+        """Unreachable for too long: the execution is treated as ended. A stream that stood, and a time in
+        which this process was held up, begin the count anew: who was silent was not unreachable."""
         loop = asyncio.get_running_loop()
-        heard = loop.time()
+        failing_s = 0.0
         for attempt in itertools.count():
             record = self._record
             if record is None or record.value.journal is None:
                 return
-            seen = record.value.seen
+            seen, begun = record.value.seen, loop.time()
+            pause_s = PAUSES_S[min(attempt, len(PAUSES_S) - 1)]
             try:
                 async for frame in self._agents.follow(
                     execution, record.value.journal, seen, self._committed
                 ):
-                    heard = loop.time()
+                    failing_s, begun = 0.0, loop.time()
+                    self._troubles.pop(Follow(execution), None)
                     await tell(frame)
                 return
             except Unreachable as fault:
-                if loop.time() - heard > self._deadlines.agentctl_lost_s:
+                tried_s = loop.time() - begun
+                self._troubles[Follow(execution)] = str(fault)
+                opened = tried_s > 2 * self._deadlines.agentctl_call_s + OPENED_S
+                failing_s = 0.0 if opened else failing_s + tried_s + pause_s
+                if failing_s > self._deadlines.agentctl_lost_s:
                     log.warning("agentctl lost", session_id=self._session, error=str(fault))
                     await tell(Exited(execution, why=UNREACHABLE))
                     return
-            await asyncio.sleep(PAUSES_S[min(attempt, len(PAUSES_S) - 1)])
+            await asyncio.sleep(pause_s)
 
     def _committed(self) -> int:
         return self._record.value.seen if self._record else 0
@@ -289,12 +313,12 @@ class SessionEffects:
         if value is None or value.journal is None or down.last_seq <= value.seen:
             return
         await tell(Looked(execution))
-        async with asyncio.timeout(call) as patience:
+        async with Within(call) as patience:
             async for frame in self._agents.follow(execution, value.journal, value.seen, self._committed):
                 await tell(frame)
                 if frame.seq >= down.last_seq:
                     return
-                patience.reschedule(asyncio.get_running_loop().time() + call)
+                patience.again(call)
 
     async def _forget(self, execution: str) -> None:
         """Lost requests are made good at the next start, which deletes what no session names."""

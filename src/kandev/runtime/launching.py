@@ -3,14 +3,13 @@
 Not here: starting it (`effects`), who decides that it starts (`core`).
 """
 
-import asyncio
-
 from kandev.core.board import Profile, Repository, Task, Worktree
 from kandev.core.errors import AgentFault
 from kandev.core.records import SessionRecord
 from kandev.ports.execution import LaunchSpec
 from kandev.ports.store import Store, Tx
 from kandev.ports.worktrees import Worktrees
+from kandev.runtime.awake import Within
 from kandev.runtime.deadlines import Deadlines
 
 Facts = tuple[SessionRecord, Task, Profile, Repository | None, Worktree | None]
@@ -24,7 +23,7 @@ async def launch_spec(
     record, task, profile, repository, known = await store.read(lambda tx: _facts(tx, session_id))
     place = known or worktrees.place(task, repository)
     base = task.works_on.base_branch if task.works_on else None
-    async with asyncio.timeout(deadlines.worktree_s):
+    async with Within(deadlines.worktree_s):
         worktree = await worktrees.prepare(place, repository, base)
     if worktree != known:
         await store.write(lambda tx: tx.tasks.set_worktree(worktree))

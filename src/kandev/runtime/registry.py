@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from kandev.core.effects import Reply
-from kandev.core.errors import Conflict, KandevError, NotFound, StoreFault
+from kandev.core.errors import Conflict, KandevError, NotFound, StoreFault, Unavailable
 from kandev.core.inputs import Ask, Exited
 from kandev.core.records import SessionRecord
 from kandev.core.session import Launch
@@ -26,6 +26,7 @@ from kandev.ports.execution import Agents
 from kandev.ports.store import Store, Tx
 from kandev.ports.worktrees import Worktrees
 from kandev.runtime.actor import Actor, Vanished, Work
+from kandev.runtime.awake import Within
 from kandev.runtime.deadlines import Deadlines
 from kandev.runtime.effects import SessionEffects
 from kandev.runtime.keeper import StoreKeeper, first_load
@@ -54,6 +55,8 @@ class Glance:
 
     record: SessionRecord
     under_way: list[Work]
+    quiet_s: float = 0.0
+    """Since something of it was stored."""
 
 
 class Sessions:
@@ -95,14 +98,15 @@ class Sessions:
         A caller that goes away does not take its ask back."""
         commits_s = 2 * self._outer.deadlines.commit_s + LATEST_ANSWER_S
         try:
-            async with asyncio.timeout(commits_s):
-                async with self._held_actor(session_id) as actor:
-                    answer = actor.ask(make)
-            async with asyncio.timeout(actor.patience_s + commits_s):
+            async with Within(commits_s), self._held_actor(session_id) as actor:
+                answer = actor.ask(make)
+            async with Within(actor.patience_s + commits_s):
                 return await answer
         except Vanished:
             raise NotFound("session not found") from None
         except TimeoutError:
+            if (hindrance := self._outer.store.hindrance) is not None:
+                raise Unavailable(hindrance) from None
             raise StoreFault("The session gave no answer in time; ask again.") from None
 
     async def wake(self, session_id: str) -> None:
@@ -115,7 +119,7 @@ class Sessions:
         actor = self._actors.get(session_id)
         if actor is None:
             return None
-        return Glance(actor.record, actor.under_way())
+        return Glance(actor.record, actor.under_way(), actor.quiet_s)
 
     async def gone(self, session_id: str, deadline: float) -> bool:
         """Wait until it has no process (any more). False at the deadline (seconds)."""

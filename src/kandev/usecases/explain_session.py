@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from kandev.core import payloads
@@ -18,8 +17,9 @@ from kandev.usecases.context import Context
 
 async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
     """`{sentence, state, since, phase, execution?, waiting_for?, under_way, queue, parked_reason?, error?,
-    survivors?}`; `under_way` lists what is being done or waited for, with `for_s` and, for a deadline and for
-    a cancel that the agent has still time to acknowledge, `left_s` (seconds). Raises NotFound."""
+    survivors?, trouble?}`; `under_way` lists what is being done or waited for, with `for_s`; for a deadline
+    and for a cancel that the agent has still time to acknowledge, `left_s` (seconds); for what came to
+    nothing so far, `trouble`. `trouble` beside it: why nothing can be stored at present. Raises NotFound."""
     record, executions, acknowledge_s = await ctx.store.read(lambda tx: _stored(tx, session_id))
     survivors = [process for execution in executions for process in execution.survivors]
     glance = ctx.sessions.glance(session_id)
@@ -31,13 +31,17 @@ async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
         glance.under_way if glance else [],
         ctx.deadlines.cancel_acknowledge_s if acknowledge_s is None else acknowledge_s,
     )
-    silent_s = _seconds_since(record.updated_at, ctx.clock.now()) if value.phase is Phase.RUNNING else 0.0
+    silent_s = glance.quiet_s if glance is not None and value.phase is Phase.RUNNING else 0.0
     silent = silent_s >= ctx.deadlines.silent_notice_s
+    hindrance = ctx.store.hindrance
+    troubles = [work.trouble for work in works if work.trouble]
     return {
         "session_id": session_id,
         "sentence": _sentence(record, works, _fell_asleep(executions))
         + (f" It has been silent for {silent_s:.0f} s." if silent else "")
-        + (f" Processes that could not be ended: {', '.join(survivors)}." if survivors else ""),
+        + (f" Processes that could not be ended: {', '.join(survivors)}." if survivors else "")
+        + (f" It did not succeed so far: {troubles[0]}" if troubles and not hindrance else "")
+        + (f" Nothing can be stored at present: {hindrance}" if hindrance else ""),
         "state": wire_state(value),
         "since": record.since,
         "phase": value.phase.value,
@@ -51,6 +55,7 @@ async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
         **({"parked_reason": value.parked} if value.parked else {}),
         **({"error": record.error} if record.error else {}),
         **({"survivors": survivors} if survivors else {}),
+        **({"trouble": hindrance} if hindrance else {}),
     }
 
 
@@ -71,13 +76,10 @@ def _with_cancels(works: list[Work], acknowledge_s: float) -> list[Work]:
     ]
 
 
-def _seconds_since(then: str, now: str) -> float:
-    return (datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds()
-
-
 def _shown(work: Work) -> dict[str, Any]:
     left = {} if work.left_s is None else {"left_s": round(max(work.left_s, 0.0), 3)}
-    return {"what": _named(work.what), "for_s": round(work.for_s, 3), **left}
+    trouble = {} if work.trouble is None else {"trouble": work.trouble}
+    return {"what": _named(work.what), "for_s": round(work.for_s, 3), **left, **trouble}
 
 
 def _named(key: Owed | Timer) -> str:

@@ -173,6 +173,9 @@ class Rig:
             await asyncio.sleep(self.pace)
         await asyncio.Event().wait()  # as long as the process lives there may be more
 
+    def trouble(self, effect: Owed) -> str | None:
+        return None
+
     def seconds(self, timer: Timer) -> float:
         return FAR
 
