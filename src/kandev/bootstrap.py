@@ -19,7 +19,6 @@ import webbrowser
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO, cast
 
 import structlog
 import uvicorn
@@ -37,13 +36,16 @@ from kandev.execution.sidecar import Sidecar, environment_for
 from kandev.execution.worktrees import GitWorktrees
 from kandev.gateway.app import create_app
 from kandev.gateway.connections import BoundedHttp, BoundedWebSocket
+from kandev.gateway.exhaustion import tell_exhaustion
 from kandev.gateway.guard import GuardSettings
 from kandev.gateway.hub import Hub
 from kandev.gateway.pages import About
 from kandev.gateway.sparing import Sparing
-from kandev.home import BACKEND, InUse, locked
+from kandev.home import BACKEND, InUse, announced, locked, stopped_backend
+from kandev.logs import log_to_stderr
 from kandev.ports.store import Store
 from kandev.runtime.booking import Stamp
+from kandev.runtime.health import watch
 from kandev.runtime.registry import Outer, Sessions
 from kandev.runtime.restored import Seen, settle, went_back
 from kandev.storage.opening import open_store
@@ -64,25 +66,10 @@ NOTIFICATIONS_KEPT = 2000
 SETTLING_S = 120.0
 """For every session of a restored database, once."""
 PRUNE_S = 300.0
+BACKLOG = 512
+"""Connections that wait to be accepted."""
 LARGEST_FRAME = 16 * 1024 * 1024
 """Of a WebSocket client, in bytes."""
-
-
-class _Told:
-    """stderr for the log: what cannot be written (a full disk, a reader that went away) is lost, and nothing
-    else is."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        with contextlib.suppress(OSError, ValueError):
-            return self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._stream.flush()
 
 
 class CannotStart(Exception):
@@ -91,7 +78,8 @@ class CannotStart(Exception):
 
 def serve(settings: Settings) -> int:
     """Runs until SIGTERM or Ctrl-C; the exit code. A start that cannot be is one sentence on stderr."""
-    _log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_level)
+    logging.getLogger("uvicorn.error").addFilter(Sparing())
     try:
         with _home_lock(settings.home):
             return asyncio.run(_serve(settings))
@@ -107,8 +95,12 @@ def _home_lock(home: Path) -> Iterator[None]:
         try:
             held.enter_context(locked(home, BACKEND))
         except InUse:
+            if (pid := stopped_backend(home)) is None:
+                fix = "stop it"
+            else:
+                fix = f"process {pid} is it, and stands still: `kill -CONT {pid}` or `kill -KILL {pid}`"
             raise CannotStart(
-                f"another backend uses the home {home}: stop it, or choose another home with --home."
+                f"another backend uses the home {home}: {fix}, or choose another home with --home."
             ) from None
         except OSError as error:
             raise CannotStart(f"{error.filename} cannot be used ({error.strerror}): make it yours.") from None
@@ -122,7 +114,7 @@ def _listen(settings: Settings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
-        listener.listen(512)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         raise CannotStart(
@@ -140,6 +132,8 @@ class _House:
     ctx: Context
     agents: LocalAgents
     sessions: Sessions
+    taken_over: asyncio.Event
+    """Another backend has this home now."""
 
 
 @contextlib.asynccontextmanager
@@ -153,7 +147,9 @@ async def _house(settings: Settings, hub: Hub) -> AsyncIterator[_House]:
         sidecar = _sidecar(settings)
         seen = await _settled(settings, store, sidecar, Stamp(clock.now(), ids, settings.deadlines.queue_max))
         agents = LocalAgents(sidecar, settings.deadlines.agentctl_call_s)
-        await agents.attach(await store.write(lambda tx: tx.next_epoch(seen.epoch)))
+        epoch = await store.write(lambda tx: tx.next_epoch(seen.epoch))
+        store.own(epoch)
+        await agents.attach(epoch)
         worktrees = GitWorktrees(settings.home, deadline=settings.deadlines.worktree_s)
         outer = Outer(store, agents, worktrees, clock, ids, settings.deadlines)
         async with Sessions(outer) as sessions:
@@ -162,6 +158,7 @@ async def _house(settings: Settings, hub: Hub) -> AsyncIterator[_House]:
                 Context(store, sessions, worktrees, catalogue, clock, ids, settings.deadlines),
                 agents,
                 sessions,
+                store.taken_over,
             )
     finally:
         await store.close()
@@ -196,6 +193,7 @@ async def _serve(settings: Settings) -> int:
     hub = Hub()
     ending = _Ending(settings.stop_agents)
     ending.watch(asyncio.get_running_loop())
+    tell_exhaustion(asyncio.get_running_loop())
     listener = _listen(settings)
     token = settings.token or (secrets.token_urlsafe(24) if settings.beyond_loopback else None)
     client_token = token or secrets.token_urlsafe(24)
@@ -209,16 +207,28 @@ async def _serve(settings: Settings) -> int:
         guard = GuardSettings(settings.host, client_token, require_token=token is not None, hosts=names)
         app = create_app(house.ctx, hub=hub, about=about, guard=guard)
         server = _Server(_web(app), app.state.leave)
-        async with asyncio.TaskGroup() as group:
-            serving = group.create_task(server.serve([listener]), name="http")
-            await server.listening.wait()
-            with _announced(settings.home, url, client_token):
+        with contextlib.ExitStack() as told:
+            # Whoever finds us by this before the server accepts waits in the listener's queue.
+            told.enter_context(_announced(settings.home, url, client_token))
+            async with asyncio.TaskGroup() as group:
+                serving = group.create_task(server.serve([listener]), name="http")
+                await server.listening.wait()
                 _say_ready(settings, url, client_token if settings.token is None and token else None)
-                behind = group.create_task(_behind_the_ready_line(house, settings, url), name="start-up")
+                others = (
+                    group.create_task(_behind_the_ready_line(house, settings, url), name="start-up"),
+                    group.create_task(watch(house.ctx.store, house.ctx.clock), name="health"),
+                    group.create_task(ending.when(house.taken_over), name="taken over"),
+                )
                 await ending.asked.wait()
-            behind.cancel()
-            server.should_exit = True
-            await serving
+                told.close()
+                for other in others:
+                    other.cancel()
+                server.should_exit = True
+                await serving
+        if house.taken_over.is_set():
+            await house.sessions.close()
+            await house.agents.abandon()
+            raise CannotStart(f"another backend has taken over the home {settings.home}; this one has ended.")
         await _let_go(house, settings, ending)
     return 0
 
@@ -234,6 +244,7 @@ def _web(app: Starlette) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=int(SHUTDOWN_S) + LAST_WORDS_S,
+        backlog=BACKLOG,
         ws_max_size=LARGEST_FRAME,
         ws_per_message_deflate=False,
     )
@@ -276,6 +287,11 @@ class _Ending:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._heard, number)
 
+    async def when(self, event: asyncio.Event) -> None:
+        """Ends the backend too."""
+        await event.wait()
+        self.asked.set()
+
     def _heard(self, number: int) -> None:
         if self.asked.is_set() and number == signal.SIGINT:
             self.stop_agents.set()
@@ -291,11 +307,11 @@ async def _behind_the_ready_line(house: _House, settings: Settings, url: str) ->
         try:
             async with asyncio.timeout(STARTUP_S):
                 await work()
-        except (KandevError, TimeoutError) as fault:
+        except (KandevError, TimeoutError, OSError) as fault:
             log.warning("start-up", error=str(fault) or type(fault).__name__)
     while True:
         await asyncio.sleep(PRUNE_S)
-        with contextlib.suppress(KandevError):
+        with contextlib.suppress(KandevError, OSError):
             await house.ctx.store.write(lambda tx: tx.notifications.prune(NOTIFICATIONS_KEPT))
             await _end_orphans(house)
 
@@ -345,37 +361,17 @@ def _say_ready(settings: Settings, url: str, shown_token: str | None) -> None:
 
 @contextlib.contextmanager
 def _announced(home: Path, url: str, token: str) -> Iterator[None]:
-    """`backend.json` tells the command line where we are; readable by its owner only."""
-    path = home / "backend.json"
     document = {"url": url, "pid": os.getpid(), "token": token, "version": __version__}
-    fresh = home / ".backend.json.new"
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(document, file)
-    fresh.replace(path)
-    try:
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(announced(home, document))
+        except OSError as error:
+            raise CannotStart(
+                f"the home {home} cannot be written ({error.strerror}): make room, or make it writable."
+            ) from None
         yield
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def _url(host: str, port: int) -> str:
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
     return f"http://{shown}:{port}"
-
-
-def _log_to_stderr(level: str) -> None:
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s")
-    logging.getLogger("uvicorn.error").addFilter(Sparing())
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Told(sys.stderr))),
-        cache_logger_on_first_use=True,
-    )

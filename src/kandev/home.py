@@ -1,14 +1,21 @@
-"""The home's lock: one backend at a time, and none while a command changes what a backend relies on.
+"""The home's lock: one backend at a time, and none while a command changes what a backend relies on; and the
+file by which the backend is found.
 
 Not here: making the home and what is set in it (`config`).
 """
 
 import contextlib
 import fcntl
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+ADDRESS = "backend.json"
+"""Where the backend is, which process, and its token: readable by its owner only."""
+STOPPED = ("T", "t")
+"""In /proc/<pid>/stat: by a signal, by a debugger."""
 BACKEND = "backend.lock"
 AGENTCTL = "agentctl.lock"
 """Held by agentctl as long as it lives."""
@@ -34,3 +41,30 @@ def locked(home: Path, name: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def announced(home: Path, document: dict[str, Any]) -> Iterator[None]:
+    """The backend is found by `document` (`url`, `pid`, `token`, `version`) until the end. Raises OSError, at
+    the beginning only: at the end the file may be another's, who has taken over, or cannot be taken away."""
+    path, text = home / ADDRESS, json.dumps(document)
+    fresh = home / f".{ADDRESS}.new"
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    fresh.replace(path)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if path.read_text() == text:
+                path.unlink()
+
+
+def stopped_backend(home: Path) -> int | None:
+    """The process of the backend that was announced, when it is stopped: it holds its lock, and is silent."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        pid = int(json.loads((home / ADDRESS).read_bytes())["pid"])
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in STOPPED:
+            return pid
+    return None

@@ -25,8 +25,8 @@ from kandev.wire.agentctl import CreateInstance
 
 LOGGING = """
 import structlog
-from kandev.bootstrap import _log_to_stderr
-_log_to_stderr("info")
+from kandev.logs import log_to_stderr
+log_to_stderr("info")
 structlog.get_logger().error("nobody can read this")
 print("goes on", flush=True)
 """

@@ -24,6 +24,7 @@ from starlette.applications import Starlette
 from kandev import __version__
 from kandev.agentctl import logs, orphaned
 from kandev.agentctl.activity import Activity
+from kandev.agentctl.exhaustion import tell_exhaustion
 from kandev.agentctl.fences import Fences
 from kandev.agentctl.guarding import Guard
 from kandev.agentctl.home import Home, HomeFailed, Info, start_time
@@ -113,6 +114,7 @@ def _bind(host: str, port: int) -> socket.socket:
 async def _run(home: Home, settings: Settings, host: str, listening: socket.socket) -> None:
     info = _info(home, host, listening)
     become_subreaper()
+    tell_exhaustion(asyncio.get_running_loop())
     fences, activity = Fences(home), Activity()
     marks = {HOME_MARK: info.home, INCARNATION_MARK: info.incarnation}
     instances = Instances(home, settings, Programs(marks), fences)

@@ -156,10 +156,14 @@ class LocalAgents:
             if going_on == 0:
                 await self._sidecar.end(max(0.0, ends - time.monotonic()))
         finally:
-            if self._client is not None:
-                await self._client.close()
-            self._client = None
+            await self.abandon()
         return going_on
+
+    async def abandon(self) -> None:
+        """Let go without a word: another backend asks now."""
+        if self._client is not None:
+            await self._client.close()
+        self._client = None
 
     async def _end_idle(self, *, stop_agents: bool, deadline: float) -> int:
         instances = await self._call(deadline, lambda client, left: client.instances(left))

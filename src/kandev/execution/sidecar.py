@@ -45,8 +45,8 @@ class Sidecar:
         self._proven: Info | None = None
 
     def find(self) -> Info | None:
-        """The agentctl of this home that lives; None when there is none, or its file cannot be believed. Raises
-        Unreachable when nobody can tell."""
+        """The agentctl of this home that lives; None when there is none, or its file cannot be believed.
+        Raises Unreachable when nobody can tell."""
         self._reap()
         try:
             info = msgspec.json.decode((self._home / "agentctl.json").read_bytes(), type=Info)
@@ -69,8 +69,8 @@ class Sidecar:
         return False
 
     def _is_held(self) -> bool:
-        """Some agentctl holds the home's lock. Asked once for each that is found, not while one starts. Raises
-        Unreachable when nobody can tell."""
+        """Some agentctl holds the home's lock. Asked once for each that is found, not while one starts.
+        Raises Unreachable when nobody can tell."""
         try:
             with (self._home / "agentctl.lock").open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
