@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.requirements_later import LATER
+from tests.requirements_survival import SURVIVAL
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Requirement:
 
 
 BUILT: dict[str, str] = {
+    "survival": SURVIVAL,
     "cancel: protocol": """
 CANCEL-acp-frame: The frame is {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":…}}, nothing else.
 CANCEL-acp-no-id: ACP's cancel is a notification: it has no id and waits for no response.
@@ -167,18 +169,6 @@ CTL-light: agentctl imports no pydantic, SQLAlchemy, mcp or httpx.
 CTL-one-suite: The simulated and the real agentctl pass one contract suite.
 CTL-process-exited: The end of a process is reported with exit code and the tail of stderr.
 CTL-orphan: agentctl without a backend ends idle agents and then itself; a running turn goes on.
-SURVIVE-backend-kill: After kill -9 of the backend the next one adopts its agents; nothing is lost or doubled.
-SURVIVE-flood: Output faster than the disk leaves memory bounded.
-SURVIVE-agentctl-kill: After kill -9 of agentctl its agents are ended before anything resumes; turns end as lost.
-SURVIVE-unknown-entry: An entry claimed without an answer is unknown, and never sent again by itself.
-SURVIVE-identity: agentctl is adopted by identity: home, lock, pid, start time, token; a file that was left leads nowhere else.
-SURVIVE-escapees: Children that left their group and parent are found and ended.
-SURVIVE-sleep: Idle executions sleep, their conversation is kept, and the next message wakes them.
-OBSERVE-traces: OpenTelemetry traces are sent when an endpoint is configured.
-SURVIVE-survivors: A process that could not be ended is named on the execution, in the chat, in the log and by session.explain.
-SURVIVE-agent-death: An agent that dies in mid-turn ends the turn; the chat has its exit code and last stderr lines.
-SURVIVE-torture: After random load and random kills of all programs messages, transcripts, processes and files add up.
-SURVIVE-full-disk: A full disk is named with the way out; what was accepted stays, and work goes on when there is room.
 CTL-auto-approve: auto_approve is decided in agentctl by option kind, allow_once before allow_always.
 ACP-initialize: initialize is sent first; an answer may lack fields.
 ACP-authenticate: A demand for authentication is told in the agent's own words.
@@ -195,7 +185,6 @@ ACP-unknown-request: An unknown request is answered with -32601; an unknown noti
 ACP-split-utf8: Characters that are split between reads arrive whole.
 """,
     "survival: the store": """
-SURVIVE-upgrade: A database is backed up before an upgrade; a corrupt one is said and never overwritten.
 STORE-upgrade-every-version: A database of every earlier version becomes one of the newest, with everything that was in it.
 STORE-copy-before-upgrade: Before an upgrade changes anything a whole copy is made beside the database, and the log names it.
 STORE-no-copy-no-upgrade: Where no copy can be made the start stops with one sentence, and the database is untouched.
@@ -322,15 +311,6 @@ NOTE-session.permission_requested: Published with the options.
 NOTE-session.agentctl: session.agentctl_ready and session.agentctl_error are published.
 """,
     "hostile peers": """
-SURVIVE-hostile-agent-garbage: What is no protocol costs no word of the turn around it, and the agent goes on.
-SURVIVE-hostile-agent-memory: What an agent can make Kandev keep is bounded: ids, requests, options, settings, lines.
-SURVIVE-hostile-agent-requests: Requests of an agent beyond the bound are refused at once, and that is said once.
-SURVIVE-hostile-agent-death: An agent that dies or falls mute at any step: the end is told with code and last words, nothing is left.
-SURVIVE-hostile-agent-silence: An agent that hangs at any step ends in a defined state at a deadline, or by a cancel.
-SURVIVE-hostile-client-requests: Heads and bodies of requests have deadlines; one that is too large is refused early.
-SURVIVE-hostile-client-frames: A WebSocket message has a largest size and number of pieces; pings cost nothing.
-SURVIVE-hostile-client-log: Clients that are refused do not fill the log.
-SURVIVE-slow-client: A client that takes nothing costs bounded memory, slows nobody, and is given up.
 """,
     "worktrees": """
 TREE-own: A task with a repository gets its own worktree and branch under the home.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.docs.field_page import TESTS, marks_in, found_by_report
+from tests.docs.field_page import TESTS, found_by_report, marks_in
 
 MARK = "@pytest.mark." + "field("
 SOURCE = """
