@@ -130,7 +130,8 @@ async def test_a_database_is_known_to_have_gone_back_by_its_note_and_by_what_age
     epoch = await store.read(lambda tx: tx.epoch())
     (one, *_) = await store.read(sessions)
     ordinary = Seen(epoch, {one.id: one.value.executions}, {one.id: one.value.executions, "session_gone": 9})
-    later = replace(ordinary, newest={one.id: one.value.executions + 1})
+    number = one.value.executions + 1
+    later = replace(ordinary, executions={one.id: number}, newest={one.id: number})
 
     async def back(seen: Seen) -> bool:
         return await store.read(lambda tx: went_back(tx, seen))
@@ -139,8 +140,9 @@ async def test_a_database_is_known_to_have_gone_back_by_its_note_and_by_what_age
     assert [await back(seen) for seen in (Seen(epoch + 1), later)] == [True, True]
     await store.write(lambda tx: tx.set_note(NOTE, "2026"))
     assert await back(ordinary)
+    later = replace(later, epoch=epoch + 5)
     await store.write(lambda tx: settle(tx, later, stamp()))
-    assert not await back(ordinary)
+    assert [await back(seen) for seen in (ordinary, later)] == [False, False]
     assert not await back(replace(ordinary, newest={one.id: one.value.executions}))
 
 

@@ -53,6 +53,8 @@ def settle(tx: Tx, seen: Seen, stamp: Stamp) -> int:
         if value != written.value:
             tx.sessions.update(replace(written, value=value, state=wire_state(value)))
     tx.notifications.leap(_position(stamp.at))
+    # With the rest of it: a start that is killed behind this finds an ordinary database.
+    tx.next_epoch(seen.epoch)
     tx.set_note(NOTE, SETTLED)
     return count
 
