@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kandev.core.session import Launch
-from kandev.usecases import cancel_turn, stop_session
+from kandev.usecases import cancel_turn, explain_session, stop_session
 from tests.simulation.faults import Armed
 from tests.simulation.story import Story, in_every_order
 
@@ -31,6 +31,10 @@ async def test_a_cancel_behind_much_output_is_told_as_under_way_and_the_agent_is
     session = await behind(story)
     answer = await story.ask(cancel_turn.cancel_turn(story.ctx, session_id=session))
     assert (answer.success, answer.error) == (False, "cancel timed out, still under way")
+    told = await story.ask(explain_session.explain_session(story.ctx, session_id=session))
+    assert told["sentence"].startswith(
+        "The agent has ended the turn; what it said before that is being stored."
+    )
     await story.until(lambda: story.value(session).turn is None)
     assert story.lines(session) == ["Turn cancelled by user."]
     assert story.value(session).executions == 1 and story.world.living(session)
@@ -45,6 +49,9 @@ async def test_a_cancel_behind_much_output_is_told_as_under_way_and_the_agent_is
 async def test_a_stopped_process_with_much_left_to_read_is_not_called_lost(story: Story) -> None:
     session = await behind(story)
     await story.ask(stop_session.stop_session(story.ctx, session_id=session))
+    await story.until(lambda: story.value(session).looked)
+    told = await story.ask(explain_session.explain_session(story.ctx, session_id=session))
+    assert told["sentence"].startswith("The agent's process is over; what it said last is being stored.")
     await story.until(lambda: story.value(session).launch is not Launch.CLOSING)
     assert story.value(session).launch is Launch.ABSENT
     assert not [line for line in story.lines(session) if "proven gone" in line]
