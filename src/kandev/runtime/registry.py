@@ -69,7 +69,8 @@ class Sessions:
         self._holds: Counter[str] = Counter()
         self._loading: dict[str, asyncio.Task[Actor]] = {}
         self._small: set[asyncio.Task[None]] = set()
-        self._quiet: dict[str, asyncio.Event] = {}
+        self._quiet: dict[str, set[asyncio.Event]] = {}
+        """Whoever waits for a session to have no process."""
         self._sweeper: asyncio.Task[None] | None = None
         self.swept = 0
         """How many sessions the sweep found that nobody drained. Always 0, unless we have a bug."""
@@ -123,7 +124,9 @@ class Sessions:
 
     async def gone(self, session_id: str, deadline: float) -> bool:
         """Wait until it has no process (any more). False at the deadline (seconds)."""
-        event = self._quiet.setdefault(session_id, asyncio.Event())
+        event = asyncio.Event()
+        waiting = self._quiet.setdefault(session_id, set())
+        waiting.add(event)
         try:
             async with asyncio.timeout(deadline):
                 while True:
@@ -133,6 +136,10 @@ class Sessions:
                     await event.wait()
         except TimeoutError:
             return False
+        finally:
+            waiting.discard(event)
+            if not waiting and self._quiet.get(session_id) is waiting:
+                del self._quiet[session_id]
 
     async def end_agents(self, *, idle_only: bool, deadline: float) -> None:
         """The backend ends, and agents with it: the idle ones, or all that are up. Proven gone, or given up
@@ -153,7 +160,8 @@ class Sessions:
 
     def discard(self, session_id: str) -> None:
         """Its row is deleted, so that no actor of it can be made any more: end the one there is."""
-        self._quiet.pop(session_id, None)
+        for event in self._quiet.get(session_id, ()):
+            event.set()
         if actor := self._actors.get(session_id):
             actor.vanished()
         task = self._tasks.get(session_id)
@@ -242,8 +250,9 @@ class Sessions:
             log.warning("mark", session_id=session_id, error=str(fault))
 
     def _changed(self, record: SessionRecord) -> None:
-        if record.value.launch is Launch.ABSENT and (event := self._quiet.get(record.id)):
-            event.set()
+        if record.value.launch is Launch.ABSENT:
+            for event in self._quiet.get(record.id, ()):
+                event.set()
 
     def _spawn(self, work: Awaitable[None]) -> None:
         async def run() -> None:
