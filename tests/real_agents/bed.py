@@ -29,7 +29,7 @@ class NotInstalledError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BedAgent:
-    """An agent ready to be started. `workspace` is a git repository with one commit, `auth` as in Launch."""
+    """An agent ready to be started. `workspace` is a git repository with one commit, the rest is Launch's."""
 
     name: str
     command: list[str]
@@ -38,6 +38,8 @@ class BedAgent:
     workspace: Path
     auth: str | None
     withhold: tuple[str, ...] = ()
+    mode: str | None = None
+    may_leave_commands: bool = False
 
     @property
     def mark(self) -> str:
@@ -71,6 +73,8 @@ class Bed:
             workspace=_workspace(place / "workspace"),
             auth=launch.auth,
             withhold=launch.withhold,
+            mode=launch.mode,
+            may_leave_commands=launch.may_leave_commands,
         )
         self.agents.append(agent)
         return agent
@@ -83,6 +87,7 @@ def profile_for(bed: Bed, agent: str | BedAgent) -> dict[str, Any]:
     """
     ready = bed.agent(agent) if isinstance(agent, str) else agent
     return {
+        **({"mode": ready.mode} if ready.mode else {}),
         "withhold": list(ready.withhold),
         "name": f"{ready.name} (real)",
         "protocol": "acp",
@@ -106,7 +111,8 @@ def _home(home: Path, launch: Launch) -> Path:
     for name, document in launch.files.items():
         file = home / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        text = document if isinstance(document, str) else json.dumps(document, indent=1)
+        file.write_text(text, encoding="utf-8")
     return home
 
 

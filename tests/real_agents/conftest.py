@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.kandev import Kandev
+
 from . import processes
 from .bed import Bed, BedAgent, NotInstalledError
 from .launch import LAUNCHES
 from .model import ScriptedModel
+from .working import HONEST
 
 
 @pytest.fixture
@@ -34,3 +37,10 @@ def real_agent(request: pytest.FixtureRequest, bed: Bed) -> BedAgent:
         return bed.agent(str(request.param))
     except NotInstalledError as missing:
         pytest.skip(str(missing))
+
+
+@pytest.fixture
+async def kandev(tmp_path: Path, bed: Bed) -> AsyncIterator[Kandev]:
+    """With the deadlines that real agents need. Ended before the bed looks for what is left."""
+    async with Kandev(tmp_path / "home", HONEST) as running:
+        yield running

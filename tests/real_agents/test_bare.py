@@ -54,7 +54,9 @@ async def test_a_cancelled_answer_stops_as_cancelled_and_the_session_takes_the_n
     assert "echo: go on" in agent.said()
 
 
-async def test_a_cancelled_shell_command_leaves_no_process_of_it(real_agent: BedAgent) -> None:
+async def test_a_cancelled_shell_command_ends_unless_the_agent_is_known_to_leave_it(
+    real_agent: BedAgent,
+) -> None:
     command = f"sleep 61.{secrets.randbelow(9000) + 1000}"
 
     def running() -> bool:
@@ -68,7 +70,8 @@ async def test_a_cancelled_shell_command_leaves_no_process_of_it(real_agent: Bed
         await agent.cancel(session)
         async with timeout(STOP_S):
             stopped = await turn
-        await processes.wait_until(lambda: not running(), f"the end of {command}", GONE_S)
+        if not real_agent.may_leave_commands:
+            await processes.wait_until(lambda: not running(), f"the end of {command}", GONE_S)
 
     assert stopped["stopReason"] == "cancelled"
 
@@ -101,4 +104,5 @@ def test_a_profile_starts_the_agent_as_the_bed_would(real_agent: BedAgent, bed: 
     assert profile["protocol"] == "acp"
     assert profile["command"] == real_agent.command
     assert profile["env"]["HOME"] == str(real_agent.home)
-    assert set(profile) == {"name", "protocol", "command", "env", "withhold"}
+    assert set(profile) - {"mode"} == {"name", "protocol", "command", "env", "withhold"}
+    assert profile.get("mode") == real_agent.mode

@@ -1,6 +1,5 @@
 """Real agents fall asleep when they are idle, and wake with their conversation."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from tests.e2e.scenes import until_holds
 from . import processes
 from .bed import Bed, BedAgent, let_a_minute_pass
 from .model import ScriptedModel
-from .test_over_kandev import GONE_S, HONEST, begin
+from .working import GONE_S, HONEST, Work, begin, remembers
 
 SLEEPY = {**HONEST, "KANDEV_IDLE_SLEEP_S": "1"}
 
@@ -31,9 +30,11 @@ async def test_a_real_agent_sleeps_and_wakes_with_its_conversation(
             await until_holds(asleep, "it fell asleep")
             await processes.wait_until(lambda: not processes.marked(real_agent.mark), "nothing left", GONE_S)
             let_a_minute_pass(real_agent)
-            await work.say("which word was it")
-            await work.turn_over(events, 2)
-        asked = await model.log.asked("which word was it")
-        assert "quince" in json.dumps(model.log.bodies[asked["n"]]), "the agent has the conversation"
-        said = [m["content"] for m in await kandev.messages(work.session_id) if m["author_type"] == "system"]
-        assert said == [], "nobody is told of it"
+            before = await remarks(kandev, work)
+            await remembers(work, events, model, 2, "quince")
+        assert await remarks(kandev, work) == before, "nobody is told of it"
+
+
+async def remarks(kandev: Kandev, work: Work) -> list[str]:
+    """What stands in the chat that is neither the person's nor the agent's."""
+    return [m["content"] for m in await kandev.messages(work.session_id) if m["author_type"] == "system"]

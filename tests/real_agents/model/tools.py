@@ -5,6 +5,7 @@ deciding which tool to call: that is `directives`.
 """
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -157,9 +158,9 @@ def _escalation(tool: Tool) -> Json:
 
 
 def write_call(tools: Sequence[Tool], path: str, text: str) -> Call | None:
-    """A call of the agent's tool that writes a file."""
-    tool = find(tools, WRITER_NAMES)
+    """A call of the agent's tool that writes a file, or of its shell where it has none."""
+    tool = find([tool for tool in tools if _first(PATH_ARGUMENTS, tool)], WRITER_NAMES)
     if tool is None:
-        return None
+        return shell_call(tools, f"printf %s {shlex.quote(text)} > {shlex.quote(path)}")
     wanted = {_first(PATH_ARGUMENTS, tool): path, _first(TEXT_ARGUMENTS, tool): text}
     return Call(tool, filled(tool.schema, {name: value for name, value in wanted.items() if name}))
