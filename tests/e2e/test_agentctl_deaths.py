@@ -2,6 +2,7 @@
 and every message has one fate."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -199,6 +200,37 @@ async def fate_stays_unknown(kandev: Kandev, task_id: str, session_id: str, entr
     with pytest.raises(CallFailed) as again:
         await kandev.call("message.add", message(task_id, session_id))
     assert again.value.code == "INTERNAL_ERROR", "asked again under its key: the same answer"
+
+
+@pytest.mark.proves("SURVIVE-unknown-entry", "MESSAGE-one-fate")
+async def test_after_a_new_boot_of_the_machine_turns_are_lost_and_claimed_messages_unknown(
+    kandev: Kandev,
+) -> None:
+    """The newest frames may never have reached the disk: journals of an earlier boot are not read."""
+    script = "say hello\nsleep 600"
+    working_task, working = await kandev.session(script)
+    async with kandev.watching(working) as events:
+        await agent_spoke(events)
+    task_id, session_id, asker, entry = await begin_a_long_prompt(kandev)
+    await kandev.kill()
+    await asyncio.wait({asker})
+    asker.exception()
+    old = [*marked(working), *marked(session_id)]
+    for pid in (kill_agentctl(kandev), *old):
+        os.kill(pid, signal.SIGKILL)
+    await until_true(lambda: not [pid for pid in old if alive(pid)], "everything is gone")
+    for path in (kandev.home / "agentctl" / "journals").glob("*/meta.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"boot_id": "an-earlier-boot"}))
+    await kandev.start()
+    async with kandev.watching(working) as events:
+        ended = await turns_over(events)
+        assert ended["cause"] == "lost"
+        assert ended["error"] == "agentctl does not know the agent's process any more"
+        await went_on(kandev, working_task, working, events, 2)
+    async with kandev.watching(session_id) as events:
+        assert (await turns_over(events, 2))["cause"] == "lost"
+        assert (await kandev.call("message.status", {"entry_id": entry}))["state"] == "unknown"
+        await went_on(kandev, task_id, session_id, events, 3)
 
 
 @pytest.mark.parametrize("kill", KILLS)

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from kandev.agentctl.grouping import folder_of, own_group
 from kandev.agentctl.looking import find_marked
 from kandev.execution.local import LocalAgents
 from kandev.execution.sidecar import Sidecar, environment_for
@@ -187,6 +188,8 @@ async def test_a_new_agentctl_first_ends_what_a_killed_one_left(real: Real) -> N
     assert find_marked("e1", str(real.home))
     await real.sidecar.ensure(SOON)
     assert find_marked("e1", str(real.home)) == []
+    if (parent := own_group()) is not None:
+        assert not folder_of("e1", str(real.home), parent).exists(), "its control group is gone too"
 
 
 @pytest.mark.field("E11")
