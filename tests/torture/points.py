@@ -51,7 +51,7 @@ AGENTCTL: Final = (
     "kandev.agentctl.turns:Turns.event",
     "kandev.agentctl.turns:Turns._close",
     "kandev.agentctl.journal:Journal.write",
-    "kandev.agentctl.journal:Journal.sync",
+    "kandev.agentctl.journal:Journal._append",
     "kandev.agentctl.journal:Journal.acknowledge",
     "kandev.agentctl.journal:Journal.drop",
     "kandev.agentctl.instances:Instances._begin",

@@ -16,7 +16,6 @@ from tests.torture.census.fates import token_of
 from tests.torture.evidence import Evidence, Row
 
 SPOKEN = ("message", "thought", "tool_call")
-DISK = "agentctl cannot write the journal"
 DRAWN_OUT = "did not acknowledge the cancel"
 
 
@@ -106,8 +105,6 @@ def _agent(evidence: Evidence, log: AgentLog, rows: list[Row], turn_of: dict[str
 def _whole(evidence: Evidence, turn_id: str, rows: Sequence[Row]) -> bool:
     """Whether the turn ended by the agent's own account."""
     turn = next(row for row in evidence.books.turns if row["id"] == turn_id)
-    if any(DISK in row["content"] for row in evidence.books.messages[turn["session_id"]]):
-        return False  # the chat says that something is missing
     if turn["cause"] == "agent":
         return True
     if turn["cause"] != "user" or any(DRAWN_OUT in r["content"] for r in rows if r["turn_id"] == turn_id):
