@@ -38,8 +38,9 @@ class Work:
         return await events.until("session.turn.completed", lambda p: p["prompt_generation"] == generation)
 
 
-async def begin(kandev: Kandev, bed: Bed, agent: BedAgent, prompt: str) -> Work:
-    profile = await kandev.call("agent.profile.create", {**profile_for(bed, agent), "auto_approve": True})
+async def begin(kandev: Kandev, bed: Bed, agent: BedAgent, prompt: str, *, auto_approve: bool = True) -> Work:
+    wanted = {**profile_for(bed, agent), "auto_approve": auto_approve}
+    profile = await kandev.call("agent.profile.create", wanted)
     repository = {"workspace_id": await kandev.workspace(), "local_path": str(agent.workspace)}
     repository_id = (await kandev.call("repository.create", repository))["id"]
     task_id, session_id = await kandev.session(
