@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -114,10 +114,20 @@ class Events:
 
 
 class Kandev:
-    """`async with Kandev(home) as kandev`. `environment` comes on top of the shrunk settings."""
+    """`async with Kandev(home) as kandev`. `environment` comes on top of the shrunk settings. `program` is
+    run in place of `kandev`, and `errors` takes the backend's stderr in place of a file in the home."""
 
-    def __init__(self, home: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        environment: dict[str, str] | None = None,
+        *,
+        program: Sequence[str] = ("-m", "kandev"),
+        errors: Path | None = None,
+    ) -> None:
         self.home = home
+        self.program = program
+        self.errors = errors or home / "backend.err"
         self.environment = {**SHRUNK, **(environment or {})}
         self.url = ""
         self.token: str | None = None
@@ -164,15 +174,15 @@ class Kandev:
     async def start(self, *arguments: str) -> dict[str, Any]:
         """Run `kandev serve`; returns the ready line."""
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "kandev", "serve", "--port", "0", "--no-browser", *arguments]
-        with (self.home / "backend.err").open("ab") as errors:
+        command = [sys.executable, *self.program, "serve", "--port", "0", "--no-browser", *arguments]
+        with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 command, env=self.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
             )
         assert self.process.stdout is not None
         async with asyncio.timeout(DEADLINE_S):
             line = await asyncio.to_thread(self.process.stdout.readline)
-        assert line, (self.home / "backend.err").read_text()
+        assert line, self.errors.read_text()
         ready: dict[str, Any] = json.loads(line)
         self.url = ready["url"]
         return ready

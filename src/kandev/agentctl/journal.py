@@ -24,6 +24,8 @@ from kandev.wire import agentctl as wire
 TAIL_BYTES = 256 * 1024
 """Newest frames kept in memory, so that a reader who keeps up never touches the disk; and so much may wait
 for a disk that takes nothing before the agent has to."""
+STRETCH_BYTES = 4 * 1024 * 1024
+"""At most so much more, for an end that is expected to come soon."""
 AGAIN_S = 1.0
 """Between tries on a disk that takes nothing."""
 SEGMENT_BYTES = 1024 * 1024
@@ -108,14 +110,21 @@ class Journal:
             return 0
         return sum(len(line) for _, line in self._behind(kept))
 
+    @property
+    def crowded(self) -> bool:
+        """So much waits for a disk that takes nothing that the agent has to wait."""
+        free = self._lifted or self.dropped
+        return not free and self.waiting_bytes > TAIL_BYTES + min(self._more, STRETCH_BYTES)
+
     async def room(self) -> None:
         """Returns when there is room. Waits for an acknowledgement, for a disk that takes frames again, for
         `lift` or `drop`: this wait is the back-pressure."""
-        while not (self._lifted or self.dropped) and (
-            self.waiting_bytes > TAIL_BYTES + self._more
-            or self.unacknowledged_bytes >= self._max_bytes + self._more
-        ):
+        while self.crowded or self._is_full():
             await self.changed()
+
+    def _is_full(self) -> bool:
+        free = self._lifted or self.dropped
+        return not free and self.unacknowledged_bytes >= self._max_bytes + self._more
 
     def stretch(self, more: int) -> None:
         """So many bytes beyond the bound from now on (0: none): for an end that is expected to come soon."""

@@ -27,3 +27,5 @@ def set_up(level: str) -> None:
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("uvicorn.access").disabled = True
+    # Of each frame to a reader that has just gone away it says so.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)

@@ -91,7 +91,8 @@ def main(argv: list[str]) -> int:
 
 
 def _could_not_start(sentence: str) -> int:
-    sys.stderr.write(f"kandev agentctl: {sentence}\n")
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"kandev agentctl: {sentence}\n")
     if not sys.stdout.isatty():
         # The backend reads it here: its log of our stderr may be on the disk that takes nothing.
         sys.stdout.write(json.dumps({"event": "failed", "error": sentence}) + "\n")

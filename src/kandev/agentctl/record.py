@@ -1,7 +1,7 @@
 """From what an instance has to tell to frames in its journal.
 
-Adds number, identity and time; waits for room. While the disk takes no frames it says so, in the log and as a
-notice. Not here: which turn a frame belongs to.
+Adds number, identity and time; waits for room. When an agent has to wait because the disk takes no frames it
+says so, in the log and as a notice. Not here: which turn a frame belongs to.
 """
 
 import logging
@@ -50,8 +50,7 @@ class Record:
             left = f"{self._left_out} reports of the agent could not be kept: the disk took nothing."
             self._append(wire.Notice, NO_TURN, {"text": left})
         self._append(frame_type, identity, members)
-        if (self.journal.trouble is not None) is not self._trouble:
-            self._tell_trouble()
+        self._look_at_the_disk()
 
     def _append(self, frame_type: type[wire.Frame], identity: Identity, members: dict[str, Any]) -> None:
         def make(seq: int) -> wire.Frame:
@@ -67,21 +66,20 @@ class Record:
 
         self.journal.write(make)
 
-    def _tell_trouble(self) -> None:
+    def _look_at_the_disk(self) -> None:
         trouble, name = self.journal.trouble, self.journal.meta.execution_id
-        self._trouble = trouble is not None
-        if trouble is None:
+        if self._trouble and trouble is None:
             log.info("the journal of %s is written again", name)
+        self._trouble = trouble is not None
+        if trouble is None or self._closed or time.monotonic() - self._told_at < TOLD_AGAIN_S:
             return
-        if time.monotonic() - self._told_at < TOLD_AGAIN_S:
-            return
-        self._told_at = time.monotonic()
-        why = trouble.strerror or str(trouble)
-        log.error("the journal of %s cannot be written, its agent may have to wait: %s", name, why)
-        if not self._closed:
+        if self.journal.crowded:
+            self._told_at = time.monotonic()
+            why = trouble.strerror or str(trouble)
+            log.error("the journal of %s cannot be written, and its agent has to wait: %s", name, why)
             text = (
-                f"agentctl cannot write this agent's journal ({why}): the agent may have to wait, and "
-                "goes on by itself when the disk of Kandev's home takes it."
+                f"The agent has to wait: agentctl cannot write its journal ({why}). It goes on by itself "
+                "when the disk of Kandev's home takes it."
             )
             self._append(wire.Notice, NO_TURN, {"text": text})
 

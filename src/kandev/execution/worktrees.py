@@ -21,6 +21,8 @@ from kandev.execution.git import Git
 from kandev.ports.worktrees import Change, FoundRepository
 
 SLUG_MAX = 40
+LITTLE_MIB = 1024
+"""With less free space a worktree that cannot be made is told together with it."""
 SHORT_ID = 8
 """Letters of a task's id that a branch carries: the last ones, which are random."""
 
@@ -189,7 +191,10 @@ class GitWorktrees:
         path.parent.mkdir(parents=True, exist_ok=True)
         known = await facts.commit(self._git, repository.local_path, f"refs/heads/{branch}")
         words = (worktree.path, branch) if known else ("--no-track", "-b", branch, worktree.path, start)
-        await self._git.ask(repository.local_path, "worktree", "add", "--quiet", *words)
+        try:
+            await self._git.ask(repository.local_path, "worktree", "add", "--quiet", *words)
+        except AgentFault as fault:
+            raise _with_room(fault, path.parent) from None
         base = worktree.base_commit or await facts.fork(
             self._git, repository.local_path, start, known or start
         )
@@ -234,6 +239,14 @@ def _refuse_in_the_way(path: Path) -> None:
         raise Conflict(f"A file is in the way of the worktree {path}; move it away.")
     if path.is_dir() and any(path.iterdir()):
         raise Conflict(f"{path} holds files and is no worktree of this repository; move it away.")
+
+
+def _with_room(fault: AgentFault, folder: Path) -> AgentFault:
+    """git says that it cannot write, and not why."""
+    free = shutil.disk_usage(folder).free >> 20
+    if free >= LITTLE_MIB:
+        return fault
+    return AgentFault(f"{fault.message} The disk of {folder} has {free} MiB left: make room, then resume.")
 
 
 def _drop_empty(folder: Path) -> None:

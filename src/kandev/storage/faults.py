@@ -50,6 +50,8 @@ REASONS = {
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
     sqlite3.SQLITE_NOMEM: "there is no memory left",
 }
+NO_ROOM = {sqlite3.SQLITE_IOERR_SHMSIZE: sqlite3.SQLITE_FULL}
+"""What a full disk looks like when the database is opened: its index of the log (-shm) finds no place."""
 TAKEN = {"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"}
 
 
@@ -82,7 +84,8 @@ def is_damage(error: BaseException) -> bool:
 
 def _kind(cause: object) -> int:
     """The low byte of SQLite's code is the kind of an error, the others tell which call failed."""
-    return int(getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF
+    code = int(getattr(cause, "sqlite_errorcode", None) or 0)
+    return NO_ROOM.get(code, code & 0xFF)
 
 
 def conflict(error: DBAPIError, what: str) -> BaseException:
