@@ -19,6 +19,11 @@ SURVIVE-survivors: A process that could not be ended is named on the execution, 
 SURVIVE-agent-death: An agent that dies in mid-turn ends the turn; the chat has its exit code and last stderr lines.
 SURVIVE-torture: After random load and random kills of all programs messages, transcripts, processes and files add up.
 SURVIVE-full-disk: A full disk is named with the way out; what was accepted stays, and work goes on when there is room.
+SURVIVE-read-only: A home that cannot be written is said, at the start and while running, and loses nothing.
+SURVIVE-slow-disk: A commit of seconds fails its ask in time, is found as it was stored, and doubles nothing.
+SURVIVE-clock: A clock that jumps fires no deadline, holds none up and changes no order.
+SURVIVE-suspend: After a suspension what has arrived counts before deadlines act; a backend that was replaced acts no more.
+SURVIVE-descriptors: Without descriptors requests are refused in a sentence; with them everything goes on.
 SURVIVE-upgrade: A database is backed up before an upgrade; a corrupt one is said and never overwritten.
 SURVIVE-hostile-agent-garbage: What is no protocol costs no word of the turn around it, and the agent goes on.
 SURVIVE-hostile-agent-memory: What an agent can make Kandev keep is bounded: ids, requests, options, settings, lines.

@@ -17,7 +17,7 @@ def disk(tmp_path: Path) -> Iterator[disks.Disk]:
 
 
 @pytest.fixture
-def medium(tmp_path: Path) -> Iterator[disks.Disk]:
+def medium(tmp_path: Path) -> Iterator[disks.Image]:
     """An ext4 that can be frozen, and fail."""
     with disks.image(tmp_path / "disk") as mounted:
         yield mounted

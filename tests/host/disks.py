@@ -17,6 +17,7 @@ FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 """linux/fs.h"""
 PIECE = 1 << 16
 SIZE_MB = 48
+LOOP = "loop,errors=remount-ro"
 
 THAWER = f"""
 import fcntl, os, sys
@@ -54,18 +55,39 @@ class Disk:
         """As it was before it was filled."""
         self._ballast.unlink()
 
-    def freeze(self) -> None:
-        """Every write stands still, in the kernel, until `thaw`."""
-        self._ask(FIFREEZE)
 
-    def thaw(self) -> None:
-        """May be called at any time."""
-        with suppress(OSError):
-            self._ask(FITHAW)
+class Image(Disk):
+    """An ext4 in a file."""
+
+    def __init__(self, path: Path, file: Path) -> None:
+        super().__init__(path)
+        self._file = file
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Every write stands still, in the kernel."""
+        helper = subprocess.Popen(
+            [sys.executable, "-c", THAWER, str(self.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert helper.stdin is not None and helper.stdout is not None
+        try:
+            helper.stdout.readline()
+            self._ask(FIFREEZE)
+            yield
+        finally:
+            with suppress(OSError):
+                self._ask(FITHAW)
+            helper.communicate()
 
     def fail(self) -> None:
         """As after an error of the medium: read-only from now on, also for files that are open."""
         subprocess.run(["mount", "-o", "remount,abort", str(self.path)], check=True)
+
+    def mend(self) -> None:
+        """What an administrator does then, when nobody uses it any more."""
+        subprocess.run(["umount", str(self.path)], check=True)
+        subprocess.run(["e2fsck", "-fy", str(self._file)], check=False, capture_output=True)
+        subprocess.run(["mount", "-o", LOOP, str(self._file), str(self.path)], check=True)
 
     def _ask(self, request: int) -> None:
         folder = os.open(self.path, os.O_RDONLY)
@@ -78,12 +100,12 @@ class Disk:
 @contextmanager
 def memory(path: Path, size_mb: int = SIZE_MB) -> Iterator[Disk]:
     """A tmpfs at `path`."""
-    with _mounted(path, "-t", "tmpfs", "-o", f"size={size_mb}m,mode=700", "none") as disk:
-        yield disk
+    with _mounted(path, "-t", "tmpfs", "-o", f"size={size_mb}m,mode=700", "none"):
+        yield Disk(path)
 
 
 @contextmanager
-def image(path: Path, size_mb: int = SIZE_MB) -> Iterator[Disk]:
+def image(path: Path, size_mb: int = SIZE_MB) -> Iterator[Image]:
     """An ext4 at `path`, in a file beside it."""
     file = path.with_suffix(".img")
     with file.open("wb") as made:
@@ -92,8 +114,8 @@ def image(path: Path, size_mb: int = SIZE_MB) -> Iterator[Disk]:
         subprocess.run(["mkfs.ext4", "-q", str(file)], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"No ext4 can be made here ({error}): install e2fsprogs to run this test.")
-    with _mounted(path, "-o", "loop,errors=remount-ro", str(file)) as disk, _thawing(disk):
-        yield disk
+    with _mounted(path, "-o", LOOP, str(file)):
+        yield Image(path, file)
 
 
 @contextmanager
@@ -105,29 +127,13 @@ def read_only(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _mounted(path: Path, *words: str) -> Iterator[Disk]:
+def _mounted(path: Path, *words: str) -> Iterator[None]:
     path.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(["mount", *words, str(path)], check=False, capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip(f"This machine lets us mount nothing ({done.stderr.strip()}): run the tests as root.")
     try:
-        yield Disk(path)
+        yield
     finally:
         # Lazily: what still has a file open there keeps only itself.
         subprocess.run(["umount", "-l", str(path)], check=True)
-
-
-@contextmanager
-def _thawing(disk: Disk) -> Iterator[None]:
-    helper = subprocess.Popen(
-        [sys.executable, "-c", THAWER, str(disk.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert helper.stdin is not None and helper.stdout is not None
-    try:
-        helper.stdout.readline()
-        yield
-    finally:
-        disk.thaw()
-        helper.stdin.close()
-        helper.wait()
-        helper.stdout.close()
