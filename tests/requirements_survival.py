@@ -21,7 +21,7 @@ SURVIVE-torture: After random load and random kills of all programs messages, tr
 SURVIVE-full-disk: A full disk is named with the way out; what was accepted stays, and work goes on when there is room.
 SURVIVE-read-only: A home that cannot be written is said, at the start and while running, and loses nothing.
 SURVIVE-slow-disk: A commit of seconds fails its ask in time, is found as it was stored, and doubles nothing.
-SURVIVE-clock: A clock that jumps fires no deadline, holds none up and changes no order.
+SURVIVE-clock: A clock that jumps by hours fires no deadline, holds none up, and changes no order of messages or turns.
 SURVIVE-suspend: After a suspension what has arrived counts before deadlines act; a backend that was replaced acts no more.
 SURVIVE-descriptors: Without descriptors requests are refused in a sentence; with them everything goes on.
 SURVIVE-upgrade: A database is backed up before an upgrade; a corrupt one is said and never overwritten.
