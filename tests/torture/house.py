@@ -181,6 +181,11 @@ class House(Kandev):
 
         return await asyncio.to_thread(ran)
 
+    @property
+    def serves(self) -> bool:
+        """There is a backend, and it is ready."""
+        return self.up.is_set() and self.process is not None and self.process.poll() is None
+
     # -- who is there -----------------------------------------------------------------------------
 
     def backend(self) -> int | None:

@@ -41,11 +41,14 @@ def restless(database: Path) -> dict[str, str]:
 
 
 def unmatched(house: House) -> dict[str, str]:
-    """Executions that are ready without an agent, and agents whose execution is not."""
+    """Executions that are ready without an agent, agents whose execution is not, and a backend that died."""
     sessions = _sessions(house.home / "kandev.db")
     ready = {f"{id}.{value['executions']}" for id, _, _, value in sessions if value["launch"] == "ready"}
     living = {one.execution for one in running(house.home) if one.execution}
-    return {str(name): f"ready: {name in ready}, alive: {name in living}" for name in ready ^ living}
+    found = {str(name): f"ready: {name in ready}, alive: {name in living}" for name in ready ^ living}
+    if not house.serves:
+        found["backend"] = "is not there"
+    return found
 
 
 def stirred(evidence: Evidence, house: House) -> bool:
