@@ -42,7 +42,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "store": store.measure,
 }
 INTERRUPTED = 130
-WIDTH = 180
+WIDTH = 200
 """Columns of the table, where no terminal says how many there are."""
 
 

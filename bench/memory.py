@@ -7,12 +7,15 @@ counted. Memory is what a process has in use (RSS), shared pages and all.
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import httpx
 
 from bench.client import connected
 from bench.figures import Row
@@ -63,6 +66,15 @@ async def _put_to_sleep(kandev: Kandev) -> None:
     async with asyncio.timeout(DEADLINE_S):
         for pid in set(of_run(kandev.home)) - programs:
             await end_of(pid)
+        while await _instances(kandev):
+            await asyncio.sleep(SETTLE_S)
+
+
+async def _instances(kandev: Kandev) -> int:
+    """How many agentctl still knows of."""
+    url = json.loads((kandev.home / "agentctl.json").read_text())["url"]
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return int((await client.get(f"{url}/health")).json()["instances"])
 
 
 def _live(ground: Ground, looks: dict[int, Look], floor: float) -> list[Row]:

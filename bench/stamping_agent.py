@@ -1,8 +1,9 @@
 """An ACP agent whose every chunk says when it was sent: a program of its own, run by its path.
 
-Its prompt is `COUNT BATCH PAUSE`: COUNT chunks, BATCH of them at a time with PAUSE seconds between. A chunk
-is `NUMBER:NANOSECONDS ` by the clock that all processes of a machine share (CLOCK_MONOTONIC). A cancel ends
-it between two batches. Standard library only: it is started by the dozen.
+Its prompt is `COUNT BATCH PAUSE [GATE]`: COUNT chunks, BATCH of them at a time with PAUSE seconds between,
+and none before there is a file GATE. A chunk is `NUMBER:NANOSECONDS ` by the clock that all processes of a
+machine share (CLOCK_MONOTONIC). A cancel ends it between two batches. Standard library only: it is started
+by the dozen.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import select
 import sys
 import time
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
+GATE_S = 0.02
+"""Between two looks at the gate."""
 
 
 class Wire:
@@ -47,6 +51,14 @@ class Wire:
         *whole, self._rest = (self._rest + chunk).split(b"\n")
         self._lines.extend(line for line in whole if line.strip())
 
+    def is_cancelled(self, wait_s: float) -> bool:
+        """Whether a cancel, or the end, came in so many seconds; waits for them otherwise."""
+        until = time.monotonic() + wait_s
+        while (frame := self.next(max(0.0, until - time.monotonic()))) is not None:
+            if frame.get("method") == "session/cancel":
+                return True
+        return self.closed
+
     @staticmethod
     def send(*frames: Json) -> None:
         """All of them at one stroke."""
@@ -65,19 +77,18 @@ def chunk(session_id: str, message_id: str, number: int) -> Json:
 def stream(wire: Wire, params: Json) -> Json:
     """Plays one prompt; its result."""
     session_id = params["sessionId"]
-    count, batch, pause = params["prompt"][0]["text"].split()
+    count, batch, pause, *gate = params["prompt"][0]["text"].split()
+    while gate and not Path(gate[0]).exists():
+        if wire.is_cancelled(GATE_S):
+            return {"stopReason": "cancelled"}
     message_id = os.urandom(6).hex()
     due = time.monotonic()
     for first in range(1, int(count) + 1, int(batch)):
         until = min(first + int(batch), int(count) + 1)
         wire.send(*(chunk(session_id, message_id, number) for number in range(first, until)))
         due += float(pause)
-        while True:
-            frame = wire.next(max(0.0, due - time.monotonic()))
-            if wire.closed or (frame is not None and frame.get("method") == "session/cancel"):
-                return {"stopReason": "cancelled"}
-            if frame is None:
-                break
+        if wire.is_cancelled(due - time.monotonic()):
+            return {"stopReason": "cancelled"}
     return {"stopReason": "end_turn"}
 
 

@@ -94,8 +94,10 @@ async def _run(
     for live in sessions:
         await client.follow(live.id, ears[live.id], since_seq=None)
     client.kept = []
+    gate = kandev.home / f"gate-{time.monotonic_ns()}"
+    await asyncio.gather(*(live.say(" ".join(map(str, (*script, gate)))) for live in sessions))
+    gate.touch()
     used, began = kandev.used_s(), time.monotonic()
-    await asyncio.gather(*(live.say(" ".join(map(str, script))) for live in sessions))
     async with asyncio.timeout(DEADLINE_S):
         while not all(ear.over or ear.reloads for ear in ears.values()):
             await asyncio.sleep(POLL_S)
