@@ -110,7 +110,8 @@ async def test_an_agent_that_ends_its_turn_in_time_keeps_its_process_however_it_
 
 @pytest.mark.proves("TURN-escalated-process-replaced", "TURN-parked")
 async def test_what_waited_is_parked_and_follows_the_next_message_into_the_new_process(house: Kandev) -> None:
-    task_id, session_id = await house.session("say hello\ndeaf 600")
+    patient = await profile(house, cancel_acknowledge_s=4)
+    task_id, session_id = await house.session("say hello\ndeaf 600", agent_profile_id=patient)
     async with house.watching(session_id) as events:
         await hello(events)
         await add(house, task_id, session_id, "say waited")
