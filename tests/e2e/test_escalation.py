@@ -110,21 +110,34 @@ async def test_an_agent_that_ends_its_turn_in_time_keeps_its_process_however_it_
 
 @pytest.mark.proves("TURN-escalated-process-replaced", "TURN-parked")
 async def test_what_waited_is_parked_and_follows_the_next_message_into_the_new_process(house: Kandev) -> None:
-    patient = await profile(house, cancel_acknowledge_s=4)
+    task_id, session_id = await house.session("say hello\ndeaf 600")
+    async with house.watching(session_id) as events:
+        await hello(events)
+        await add(house, task_id, session_id, "say waited")
+        assert (await cancel(house, session_id))["error"] == TIMED_OUT
+        await cancelled(house, session_id, events)
+        session = await get(house, session_id)
+        assert (session["queue"]["count"], session["parked_reason"]) == (1, "cancelled by a person")
+        await add(house, task_id, session_id, "recall")
+        await turns_over(events, 3)
+    assert (await said(house, session_id))[1:] == ["recall: say hello / deaf 600", "waited"]
+
+
+@pytest.mark.proves("TURN-escalated-process-replaced", "MESSAGE-unparks")
+async def test_what_its_person_says_during_the_cancel_is_first_in_the_new_process(house: Kandev) -> None:
+    patient = await profile(house, cancel_acknowledge_s=3)
     task_id, session_id = await house.session("say hello\ndeaf 600", agent_profile_id=patient)
     async with house.watching(session_id) as events:
         await hello(events)
         await add(house, task_id, session_id, "say waited")
         asked = asyncio.create_task(cancel(house, session_id))
         await events.until("session.cancellation_changed", lambda p: p["cancellation_pending"])
-        assert (await add(house, task_id, session_id, "say during"))["status"] == "queued"
+        during = asyncio.create_task(add(house, task_id, session_id, "say during"))
         assert (await asked)["error"] == TIMED_OUT
-        await cancelled(house, session_id, events)
-        session = await get(house, session_id)
-        assert (session["queue"]["count"], session["parked_reason"]) == (2, "cancelled by a person")
-        await add(house, task_id, session_id, "recall")
-        await turns_over(events, 4)
-    assert (await said(house, session_id))[1:] == ["recall: say hello / deaf 600", "waited", "during"]
+        await turns_over(events, 3)
+        entry = (await during)["entry_id"]
+    assert (await said(house, session_id))[1:] == ["during", "waited"]
+    assert (await house.call("message.status", {"entry_id": entry}))["state"] == "delivered"
 
 
 @pytest.mark.proves("TURN-deadline-per-profile")
