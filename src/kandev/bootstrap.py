@@ -132,6 +132,7 @@ class _House:
     ctx: Context
     agents: LocalAgents
     sessions: Sessions
+    epoch: int
     taken_over: asyncio.Event
     """Another backend has this home now."""
 
@@ -158,6 +159,7 @@ async def _house(settings: Settings, hub: Hub) -> AsyncIterator[_House]:
                 Context(store, sessions, worktrees, catalogue, clock, ids, settings.deadlines),
                 agents,
                 sessions,
+                epoch,
                 store.taken_over,
             )
     finally:
@@ -216,7 +218,10 @@ async def _serve(settings: Settings) -> int:
                 _say_ready(settings, url, client_token if settings.token is None and token else None)
                 others = (
                     group.create_task(_behind_the_ready_line(house, settings, url), name="start-up"),
-                    group.create_task(watch(house.ctx.store, house.ctx.clock), name="health"),
+                    group.create_task(
+                        watch(house.ctx.store, house.ctx.clock, house.epoch, house.taken_over.set),
+                        name="health",
+                    ),
                     group.create_task(ending.when(house.taken_over), name="taken over"),
                 )
                 await ending.asked.wait()
