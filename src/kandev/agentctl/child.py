@@ -17,7 +17,7 @@ from typing import IO
 
 from kandev.agentctl.branding import brand_of, branding
 from kandev.agentctl.failures import StartFailed
-from kandev.agentctl.looking import read_stat
+from kandev.agentctl.looking import children_of, read_stat
 from kandev.agentctl.origins import EXECUTION_MARK, HOME_MARK
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -127,6 +127,11 @@ def become_subreaper() -> None:
     _adopting.add(os.getpid())
 
 
+def adopts_orphans() -> bool:
+    """Whether this program became a subreaper."""
+    return os.getpid() in _adopting
+
+
 def watched_children() -> list[int]:
     """The pids that we started and that have not ended."""
     return list(_watched)
@@ -134,7 +139,7 @@ def watched_children() -> list[int]:
 
 def adopt_orphans() -> None:
     """Reap adopted orphans as they end, while this event loop runs. Nothing unless we are a subreaper."""
-    if os.getpid() in _adopting:
+    if adopts_orphans():
         with contextlib.suppress(
             ValueError, RuntimeError
         ):  # not the main thread: `reap_orphans` at each look
@@ -144,17 +149,9 @@ def adopt_orphans() -> None:
 def reap_orphans() -> None:
     """Take note of the end of children that we did not start; those that we did start keep their exit
     code."""
-    if os.getpid() not in _adopting:
+    if not adopts_orphans():
         return
-    for pid in _children():
+    for pid in children_of(os.getpid()):
         if pid not in _watched:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-
-
-def _children() -> list[int]:
-    found: list[int] = []
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):
-            found += [int(word) for word in (task / "children").read_text().split()]
-    return found

@@ -11,7 +11,9 @@ Format: proc(5), "/proc/pid/stat".
 import os
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from kandev.agentctl.branding import brand_of, is_of_home
@@ -29,6 +31,8 @@ from kandev.wire import agentctl as wire
 
 COMMAND_SHOWN = 200
 """Characters of a command line that are shown."""
+ASKED_AGAIN = 5
+"""How often a process is asked for its children until it says the same twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +80,38 @@ def read_stat(pid: int) -> Stat | None:
 
 def snapshot() -> dict[int, Stat]:
     """Every process that is alive now."""
-    stats = (read_stat(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - fast
-    return {stat.pid: stat for stat in stats if stat is not None and stat.alive}
+    return alive(int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - fast
+
+
+def alive(pids: Iterable[int]) -> dict[int, Stat]:
+    """Those of them that are."""
+    return {stat.pid: stat for stat in map(read_stat, pids) if stat is not None and stat.alive}
+
+
+def children_of(pid: int) -> set[int]:
+    """Its children, of all its threads; none when it is gone. The system may leave some out while others
+    end (proc(5)), so it is asked until it says the same again."""
+    found = _children_once(pid)
+    for _ in range(ASKED_AGAIN):
+        before, found = found, _children_once(pid)
+        if found == before:
+            break
+    return found
+
+
+def _children_once(pid: int) -> set[int]:
+    found: set[int] = set()
+    with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - fast
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found.update(map(int, read_file(f"/proc/{pid}/task/{task}/children").split()))
+    return found
+
+
+@cache
+def _tells_children() -> bool:
+    """Whether the system has such lists (CONFIG_PROC_CHILDREN)."""
+    return Path(f"/proc/self/task/{threading.get_native_id()}/children").exists()
 
 
 def describe(stat: Stat) -> wire.Process:
@@ -141,15 +175,33 @@ class Family:
         with self._lock:
             table = snapshot()
             ORIGINS.forget([stat.key for stat in table.values()])
+            for pid in lineage(os.getpid()):
+                table.pop(pid, None)
             members = self._members(table)
+            self.seen = {stat.key for stat in members}
+        return [describe(stat) for stat in sorted(members, key=lambda stat: stat.pid)]
+
+    def look_near(self) -> list[wire.Process]:
+        """As `look`, but among our own descendants alone, at the cost of those of this execution. That is
+        enough where orphans come back to us (`kandev.agentctl.child.become_subreaper`), and no proof."""
+        if not _tells_children():
+            return self.look()
+        with self._lock:
+            table: dict[int, Stat] = {}
+            members: list[Stat] = []
+            tried = lineage(os.getpid())
+            near = {*children_of(os.getpid()), *self.grouped(), *(pid for pid, _ in self.seen)}
+            while near := near - tried:
+                tried |= near
+                table |= alive(near)
+                members = self._members(table)
+                near = {child for stat in members for child in children_of(stat.pid)}
             self.seen = {stat.key for stat in members}
         return [describe(stat) for stat in sorted(members, key=lambda stat: stat.pid)]
 
     def _members(self, table: dict[int, Stat]) -> list[Stat]:
         me = os.getpid()
         own_session = os.getsid(0)
-        for pid in lineage(me):
-            table.pop(pid, None)
         grouped, others = set(self.grouped()), set(self.others())
         todo = [stat for stat in table.values() if stat.pid in grouped or self._begins(stat, me, others)]
         members: dict[int, Stat] = {}

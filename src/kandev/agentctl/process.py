@@ -9,7 +9,14 @@ import asyncio
 from collections.abc import Mapping
 
 from kandev.agentctl.adapters.base import StartFailed
-from kandev.agentctl.child import Child, become_subreaper, launch, reap_orphans, watched_children
+from kandev.agentctl.child import (
+    Child,
+    adopts_orphans,
+    become_subreaper,
+    launch,
+    reap_orphans,
+    watched_children,
+)
 from kandev.agentctl.ending import end_family, end_marked
 from kandev.agentctl.grouping import Group, own_group
 from kandev.agentctl.looking import Family, find_marked, mark_of
@@ -132,9 +139,10 @@ class AgentProcess:
         return await asyncio.shield(self._exit)
 
     def look(self) -> list[wire.Process]:
-        """Every live process of this execution, terminals included."""
+        """Every live process of this execution, terminals included. For what comes with every turn: an end is
+        proven by a look at all processes of the machine."""
         reap_orphans()
-        return self._family.look()
+        return self._family.look_near() if adopts_orphans() else self._family.look()
 
     async def end(self, *, force: bool) -> list[wire.Process]:
         """Close stdin and wait (not when `force`), SIGTERM and wait, SIGKILL and wait, look. Returns the
