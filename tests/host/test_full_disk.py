@@ -182,6 +182,7 @@ async def test_the_backend_ends_on_it_in_time_and_the_turn_is_taken_up_later(
     assert await said(kandev, session_id) == ["one", "two"]
 
 
+@pytest.mark.field("D41")
 async def test_an_agentctl_that_cannot_start_on_it_says_why_and_starts_when_there_is_room(disk: Disk) -> None:
     home = disk.path / "home"
     home.mkdir()

@@ -36,7 +36,7 @@ SHORT = {
     "KANDEV_MESSAGE_ANSWER_S": "3",
     "KANDEV_COMMIT_S": "1",
 }
-LONGER_S = 9
+LONGER_S = 7
 """Than each of these, and than what they add up to for one effect."""
 
 
@@ -65,6 +65,7 @@ def backend(kandev: Kandev) -> int:
     return kandev.process.pid
 
 
+@pytest.mark.field("D09")
 async def test_a_machine_that_was_suspended_in_a_cancel_replaces_no_agent_that_obeys(short: Kandev) -> None:
     task_id, session_id = await short.session("say one\nlate 0.6")
     async with short.watching(session_id) as events:

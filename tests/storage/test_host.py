@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from kandev.storage.sql.engine import allow_writing
 from kandev.storage.sql.group import TakenOver
 from kandev.storage.sql.store import SqlStore
 from kandev.storage.sql.tx import SqlTx
+from tests.host.test_descriptors import without_descriptors
 from tests.storage.rows import Listener, workspace
 
 
@@ -78,6 +80,19 @@ async def test_what_one_write_did_wrong_hinders_nobody(on_file: Store) -> None:
     with pytest.raises(StoreFault):
         await on_file.write(lambda tx: tx.workspaces.insert(workspace()))
     assert hindrance(on_file) == ""
+
+
+@pytest.mark.proves("SURVIVE-descriptors", "SURVIVE-full-disk")
+async def test_a_transaction_needs_no_file_beside_the_database(on_file: Store) -> None:
+    def many(tx: Tx, text: str) -> None:
+        for number in range(100):
+            tx.set_note(f"note {number}", text * 2000)
+
+    await on_file.write(lambda tx: many(tx, "x"))
+    with without_descriptors(os.getpid()):
+        # So many pages are changed that the way back from them would go into a file in /var/tmp.
+        await on_file.write(lambda tx: many(tx, "y"))
+    assert await on_file.read(lambda tx: tx.note("note 99")) == "y" * 2000
 
 
 @pytest.mark.proves("SURVIVE-suspend")

@@ -33,7 +33,7 @@ SENTENCES = {
     sqlite3.SQLITE_CORRUPT: IS_DAMAGED,
     sqlite3.SQLITE_NOTADB: IS_DAMAGED,
     sqlite3.SQLITE_FULL: "The disk of the database is full: make room, then try again.",
-    sqlite3.SQLITE_CANTOPEN: "The database cannot be opened: its file is gone or may not be read.",
+    sqlite3.SQLITE_CANTOPEN: "A file of the database cannot be opened: it is gone, or no descriptor is left.",
     sqlite3.SQLITE_NOMEM: "There is no memory left for the database: end other programs.",
     sqlite3.SQLITE_INTERRUPT: "The database stopped in the middle of its work: try again.",
     sqlite3.SQLITE_PROTOCOL: "The database is locked by another program: close that one, then try again.",

@@ -31,7 +31,9 @@ def connect(path: Path, *, busy_s: float, writing: bool, enforcing: bool = True)
         hide_parameters=True,
         connect_args={"check_same_thread": False, "timeout": busy_s},
     )
-    pragmas = [f"foreign_keys = {'ON' if enforcing else 'OFF'}"]
+    # Temporary tables and undo logs in memory: neither a full /var/tmp nor a missing descriptor may fail a
+    # transaction whose own disk is well.
+    pragmas = [f"foreign_keys = {'ON' if enforcing else 'OFF'}", "temp_store = MEMORY"]
     if writing:
         pragmas += [
             "journal_mode = WAL",
