@@ -11,6 +11,7 @@ SURVIVE-flood: Output faster than the disk leaves memory bounded.
 SURVIVE-agentctl-kill: After kill -9 of agentctl its agents are ended before anything resumes; turns end as lost.
 SURVIVE-unknown-entry: An entry claimed without an answer is unknown, and never sent again by itself.
 SURVIVE-identity: agentctl is adopted by identity: home, lock, pid, start time, token; a file that was left leads nowhere else.
+SURVIVE-agentctl-hangs: An agentctl that hangs delays no answer; nothing starts beside what is not proven gone.
 SURVIVE-real-agents: Real agents in mid-command, cancelled, stopped, killed at each layer, leave nothing, and their session goes on.
 SURVIVE-escapees: Children that left their group and parent are found and ended.
 SURVIVE-sleep: Idle executions sleep, their conversation is kept, and the next message wakes them.
