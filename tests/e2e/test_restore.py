@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -112,7 +113,12 @@ async def test_agents_at_work_are_ended_before_a_restore_and_only_when_that_is_a
     refused = await run(kandev, "db", "restore", copy)
     assert (refused.code, "--stop-agents" in refused.err) == (1, True)
     (agent,), agentctl = marked(session_id), kandev.agentctl_pid()
-    assert alive(agent)
+    damaged = kandev.home / "damaged.db"
+    shutil.copyfile(copy, damaged)
+    damaging.damage_root(damaged, "messages")
+    refused = await run(kandev, "db", "restore", str(damaged), "--stop-agents")
+    assert (refused.code, "nothing was changed" in refused.err) == (1, True)
+    assert alive(agent) and alive(agentctl), "nobody is ended for a file that cannot be taken"
     await _restore(kandev, copy, "--stop-agents")
     assert not (alive(agent) or alive(agentctl))
     await kandev.start()
@@ -208,6 +214,8 @@ async def test_damage_met_at_work_is_a_clear_state_and_nothing_more_is_written(k
     assert refused.json()["code"] == "INTERNAL_ERROR"
     assert (await kandev.call("task.get", {"id": task_id}))["title"] == "A task"
     assert "the database is damaged" in (kandev.home / "backend.err").read_text()
+    explained = await kandev.call("session.explain", {"session_id": session_id})
+    assert "kandev db restore" in explained["trouble"] and explained["trouble"] in explained["sentence"]
     doctor = await run(kandev, "doctor", "--json")
     (found,) = [c for c in json.loads(doctor.out)["checks"] if c["name"] == "backend"]
     assert (found["verdict"], "damaged" in found["sentence"]) == ("missing", True)

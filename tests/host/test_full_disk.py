@@ -1,6 +1,7 @@
 """A full disk: said in a sentence with the way out, nothing that was accepted lost, and no restart needed."""
 
 import asyncio
+import json
 import os
 import re
 from pathlib import Path
@@ -59,11 +60,18 @@ async def test_it_is_named_with_the_way_out_and_work_goes_on_when_there_is_room(
                 await kandev.call(action, payload)
             assert refused.value.code == "INTERNAL_ERROR"
             assert refused.value.message.startswith(FULL), refused.value
-            found = re.search(r"error id (\w+)", refused.value.message)
-            assert found and f'"{found[1]}"' in kandev.errors.read_text()
+            named = re.search(r"error id (\w+)", refused.value.message)
+            assert named and f'"{named[1]}"' in kandev.errors.read_text()
         assert await health(kandev) == (503, {"status": "hindered", "version": "0.1.0", "error": FULL})
         explained = await kandev.call("session.explain", {"session_id": session_id})
         assert explained["trouble"] == FULL and FULL in explained["sentence"]
+        doctor = await run(kandev, "doctor", "--json")
+        (found,) = [c for c in json.loads(doctor.out)["checks"] if c["name"] == "backend"]
+        assert (found["verdict"], FULL in found["sentence"], "damaged" in found["sentence"]) == (
+            "missing",
+            True,
+            False,
+        )
         assert (await kandev.call("task.get", {"id": task_id}))["title"] == "A task"
 
         disk.make_room()

@@ -227,10 +227,10 @@ def _all_messages(tx: Tx) -> int:
 
 @pytest.mark.proves("STORE-damaged-running")
 async def test_damage_met_by_a_read_fails_it_and_ends_all_writing(path: Path, spoiled: SqlStore) -> None:
-    known = [spoiled.trouble]
+    known = [spoiled.damage]
     with structlog.testing.capture_logs() as logs, pytest.raises(DatabaseDamaged, match="kandev db restore"):
         await spoiled.read(_all_messages)
-    known.append(spoiled.trouble)
+    known.append(spoiled.damage)
     assert known[0] is None
     assert "kandev db restore" in str(known[1])
     assert [entry["log_level"] for entry in logs] == ["error"]

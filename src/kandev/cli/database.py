@@ -137,13 +137,12 @@ def check(place: Place, file: str | None) -> None:
 @database_command
 def restore(place: Place, file: str, stop_agents: bool) -> None:
     """Put a copy of FILE in the database's place. The database of before is kept under another name."""
-    from kandev.storage.examination import refuse_other_files
     from kandev.storage.opening import database_path
-    from kandev.storage.restoring import restore
+    from kandev.storage.restoring import refuse_unfit, restore
 
     copy = Path(file).absolute()
-    refuse_other_files(copy)
     settings = place.settings(make_home=True)
+    refuse_unfit(copy, busy_s=settings.deadlines.commit_s)
     database = database_path(str(settings.database_file))
     with ExitStack() as held:
         _lock_out_backends(held, settings.home)

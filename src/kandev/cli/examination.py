@@ -13,9 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kandev import config
+
+if TYPE_CHECKING:
+    import httpx
 
 LOOK_S = 5.0
 """For a program to say its version, and for a server to answer."""
@@ -107,13 +110,12 @@ def _not_yet(where: Path) -> Finding:
 
 def port(where: Path) -> Iterator[Finding]:
     """Our backend, or a port that is free for it."""
-    if (url := _noted(where / "backend.json")) and (status := _status(f"{url}/health")):
-        if status == HTTPStatus.OK:
+    if (url := _noted(where / "backend.json")) and (answer := _answer(f"{url}/health")):
+        if answer.status_code == HTTPStatus.OK:
             yield Finding("backend", "ok", f"A backend runs at {url}.")
             return
-        if status == HTTPStatus.SERVICE_UNAVAILABLE:
-            sentence = f"The database of the backend at {url} is damaged; `kandev db check` says more."
-            yield Finding("backend", "missing", sentence)
+        if answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+            yield Finding("backend", "missing", f"The backend at {url} runs, but {_ails(answer)}")
             return
     try:
         settings = config.read({"home": str(where)}, make_home=False)
@@ -137,7 +139,7 @@ def agentctl(where: Path) -> Iterator[Finding]:
     url = _noted(where / "agentctl.json")
     if url is None:
         yield Finding("agentctl", "ok", "agentctl does not run; the backend starts it when an agent starts.")
-    elif _status(f"{url}/health") == HTTPStatus.OK:
+    elif (answer := _answer(f"{url}/health")) is not None and answer.status_code == HTTPStatus.OK:
         yield Finding("agentctl", "ok", f"agentctl answers at {url}.")
     else:
         sentence = f"agentctl should run at {url} and does not answer; the backend starts another one."
@@ -166,11 +168,20 @@ def _noted(path: Path) -> str | None:
         return None
 
 
-def _status(url: str) -> int | None:
-    """Of the answer; None when there is none."""
+def _ails(answer: "httpx.Response") -> str:
+    """What a backend says that cannot store anything: its database is damaged, or the disk takes nothing."""
+    try:
+        said = answer.json()
+        return f"is {said['status']}: {said['error']}"
+    except (ValueError, KeyError, TypeError):
+        return "does not say why it is not well; its log does."
+
+
+def _answer(url: str) -> "httpx.Response | None":
+    """None when there is none."""
     import httpx
 
     try:
-        return httpx.get(url, timeout=LOOK_S, trust_env=False).status_code
+        return httpx.get(url, timeout=LOOK_S, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL):
         return None

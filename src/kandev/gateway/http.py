@@ -80,7 +80,7 @@ class Http:
 
     async def _health(self, request: Request) -> Response:
         store, version = self._requests.ctx.store, self._about.version
-        if (trouble := store.trouble) is not None:
+        if (trouble := store.damage) is not None:
             found = {"status": "damaged", "version": version, "error": trouble}
         elif (trouble := store.hindrance) is not None:
             found = {"status": "hindered", "version": version, "error": trouble}

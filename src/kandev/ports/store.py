@@ -211,7 +211,7 @@ class Store(Protocol):
     (then nothing is written). A write that was begun is finished although its caller is cancelled."""
 
     @property
-    def trouble(self) -> str | None:
+    def damage(self) -> str | None:
         """A sentence from the moment on at which the database was found to be damaged: it is read where it is
         whole, and every write is refused. None: nothing is known against it."""
 

@@ -34,7 +34,7 @@ async def watch(
         await asyncio.sleep(look_s)
         if await _owner(store) not in (None, epoch):
             lost()
-        if store.trouble is not None:
+        if store.damage is not None:
             continue  # damage: nothing is written any more
         if store.hindrance is not None:
             if since is None:

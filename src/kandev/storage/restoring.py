@@ -99,9 +99,15 @@ def _refuse_open(database: Path) -> None:
         raise DatabaseRefused(f"{database} is in use by process {pid}: end that one first, then try again.")
 
 
-def _sound(partial: Path, copy: Path) -> str:
+def refuse_unfit(copy: Path, *, busy_s: float) -> None:
+    """Raises DatabaseRefused for a file that cannot be taken: asked before anything is ended for it."""
+    refuse_other_files(copy)
+    _sound(copy, copy, busy_s=busy_s, immutable=is_alone(copy) and holder(copy) is None)
+
+
+def _sound(partial: Path, copy: Path, *, busy_s: float = 0, immutable: bool = True) -> str:
     """The copy's revision. Raises DatabaseRefused."""
-    found = check(partial, busy_s=0, immutable=True, name=str(copy))
+    found = check(partial, busy_s=busy_s, immutable=immutable, name=str(copy))
     if found.revision is None or found.problems:
         why = found.problems[0] if found.problems else "it is no database of Kandev's"
         raise DatabaseRefused(f"{copy} cannot be taken: {why}; nothing was changed, choose another copy.")

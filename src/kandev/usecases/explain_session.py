@@ -33,7 +33,7 @@ async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
     )
     silent_s = glance.quiet_s if glance is not None and value.phase is Phase.RUNNING else 0.0
     silent = silent_s >= ctx.deadlines.silent_notice_s
-    hindrance = ctx.store.hindrance
+    hindrance = ctx.store.damage or ctx.store.hindrance
     troubles = [work.trouble for work in works if work.trouble]
     return {
         "session_id": session_id,

@@ -60,7 +60,7 @@ class InlineStore:
         self._idle.set()
 
     @property
-    def trouble(self) -> str | None:
+    def damage(self) -> str | None:
         """See `ports.store.Store`: memory is not damaged."""
         return None
 

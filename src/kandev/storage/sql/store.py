@@ -71,7 +71,7 @@ class SqlStore:
             self._start(f"store-reader-{number}", self._reads, reader(connection, clock, self._home), 1)
 
     @property
-    def trouble(self) -> str | None:
+    def damage(self) -> str | None:
         """See `ports.store.Store`."""
         return self._home.damage
 
