@@ -224,6 +224,7 @@ class Instance:
             return False
         finally:
             self._process, self._adapter, self._reader = launch.process, launch.adapter, launch.reader
+        self.turns.look_ahead()  # known before the first turn, should nobody be able to look at its begin
         self._announce()
         return True
 

@@ -50,6 +50,8 @@ class Turn:
     before: frozenset[Key] | None = None
     """The processes that were there when it began, where that is known."""
     said_at: float = 0.0
+    saying: int = 0
+    """Of what the agent said in it, so much waits for room."""
     worked: bool = False
     noted: bool = False
 
@@ -85,7 +87,11 @@ class Turns:
         self._on_closed = on_closed
         self._attribution = Attribution(settings.late_output_s)
         self._settle_until = 0.0
-        self._outlived: set[Key] | None = set()
+        self._outlived: set[Key] = set()
+        self._known: frozenset[Key] | None = None
+        """What the last look that counts found; what is new since may be a turn's."""
+        self._uncounted = False
+        """Nobody could look at a turn's begin or end: the next look makes good for it."""
         self._cancels_written = asyncio.Event()
         self._cancels_written.set()
         self._writing = 0
@@ -102,7 +108,7 @@ class Turns:
     def running(self, turn: Turn) -> None:
         """From here on what the agent says is this turn's. Called just before the write."""
         self._attribution.started(turn.identity)
-        turn.before = self._keys()
+        turn.before = self.look_ahead()
 
     @contextmanager
     def writing_a_cancel(self) -> Iterator[None]:
@@ -149,15 +155,15 @@ class Turns:
         if identity is None:
             identity = await self._begin_own()
             self._attribution.of_output(frame_type, members, _now())
-        await self._record.write(frame_type, identity, **members)
-        self._heard(identity, worked=issubclass(frame_type, OPENING))
+        with self._hearing(identity, worked=issubclass(frame_type, OPENING)):
+            await self._record.write(frame_type, identity, **members)
 
     async def permission(self, ask: PermissionAsk) -> None:
         identity = self._attribution.of_permission(ask.tool_call_id, _now())
         if identity is None:
             identity = await self._begin_own()
-        await self._permissions.ask(ask, identity, lambda: self._refused_by(identity))
-        self._heard(identity, worked=True)
+        with self._hearing(identity, worked=True):
+            await self._permissions.ask(ask, identity, lambda: self._refused_by(identity))
 
     async def turn_ended(self, end: TurnEnd) -> None:
         turn = self.current
@@ -174,10 +180,21 @@ class Turns:
     async def closed(self) -> None:
         self._on_closed()
 
-    def _heard(self, identity: Identity, *, worked: bool) -> None:
-        if self.current is not None and self.current.identity == identity:
-            self.current.said_at = _now()
-            self.current.worked = self.current.worked or worked
+    @contextmanager
+    def _hearing(self, identity: Identity, *, worked: bool) -> Iterator[None]:
+        """The agent speaks: noted before its words wait for room, for it is not silent meanwhile."""
+        turn = self.current
+        if turn is None or turn.identity != identity:
+            yield
+            return
+        turn.said_at = _now()
+        turn.saying += 1
+        try:
+            yield
+            turn.worked = turn.worked or worked
+        finally:
+            turn.saying -= 1
+            turn.said_at = _now()
 
     def _refused_by(self, identity: Identity) -> By | None:
         turn = self.current
@@ -194,6 +211,9 @@ class Turns:
 
     async def _close(self, turn: Turn, end: TurnEnd) -> None:
         await self._record.journal.room()
+        self._end(turn, end)
+
+    def _end(self, turn: Turn, end: TurnEnd) -> None:
         if turn.ended or turn.over.is_set():
             return
         turn.ended = True
@@ -214,21 +234,42 @@ class Turns:
         )
         turn.over.set()
 
+    def look_ahead(self) -> frozenset[Key] | None:
+        """What is there before a turn: not the turn's. None: nobody can tell."""
+        found = self._keys()
+        if found is not None and (not self._uncounted or self._count(found)):
+            self._known = found
+        return found
+
     def left_behind(self) -> list[wire.Process] | None:
         """What turns began and left running, and still runs. None: nobody can tell."""
-        if (found := self._look()) is None or self._outlived is None:
+        if (found := self._look()) is None:
+            return None
+        if self._uncounted and not self._count(frozenset(map(_key, found))):
             return None
         return [process for process in found if _key(process) in self._outlived]
 
     def _outliving(self, turn: Turn) -> list[wire.Process]:
         """Processes that the turn began and that live on; none where nobody can tell."""
         found = self._look()  # once: it reads all of /proc
-        if found is None or turn.before is None or self._outlived is None:
-            self._outlived = None
-            return []
+        if found is None or turn.before is None or self._uncounted:
+            self._uncounted = found is None or not self._count(frozenset(map(_key, found)))
+            if found is None or turn.before is None:
+                return []
         outlived = [process for process in found if _key(process) not in turn.before]
         self._outlived = self._outlived.intersection(map(_key, found)).union(map(_key, outlived))
+        if not self._uncounted:
+            self._known = frozenset(map(_key, found))
         return outlived
+
+    def _count(self, found: frozenset[Key]) -> bool:
+        """Whatever is new since the last look that counts was left by a turn: rather too much than too little.
+        False: there was none."""
+        if self._known is None:
+            return False
+        self._outlived = (self._outlived & found) | (found - self._known)
+        self._known, self._uncounted = found, False
+        return True
 
     def _keys(self) -> frozenset[Key] | None:
         found = self._look()
@@ -249,7 +290,7 @@ class Turns:
         if self.current is not None and not self.current.own:
             # A prompt is about to be written: the agent spoke first, and its words go with that turn.
             return self.current.identity
-        turn = Turn(Identity(0, uuid4().hex), before=self._keys(), said_at=_now())
+        turn = Turn(Identity(0, uuid4().hex), before=self.look_ahead(), said_at=_now())
         turn.taken.set()
         self.current = turn
         self._attribution.started(turn.identity)
@@ -259,12 +300,20 @@ class Turns:
 
     async def _await_silence(self, turn: Turn) -> None:
         while not turn.over.is_set():
-            left = turn.said_at + self._settings.own_turn_silent_s - _now()
-            held = self._permissions.any_of(turn.identity) or turn.being_cancelled
-            if left <= 0 and not held:
-                await self.end_own(turn, "idle")
-                return
+            if self._is_silent(turn):
+                await self._record.journal.room()
+                if self._is_silent(turn):  # it may have spoken meanwhile; from here to the end nothing waits
+                    self._end(turn, TurnEnd("idle"))
+                    return
+            left = self._silence_left(turn)
             await _wait(turn.over, max(left, self._settings.own_turn_silent_s / 10, 0.001))
+
+    def _is_silent(self, turn: Turn) -> bool:
+        held = turn.saying or self._permissions.any_of(turn.identity) or turn.being_cancelled
+        return not held and self._silence_left(turn) <= 0
+
+    def _silence_left(self, turn: Turn) -> float:
+        return turn.said_at + self._settings.own_turn_silent_s - _now()
 
     async def end_own(self, turn: Turn, stop_reason: str) -> None:
         await self._close(turn, TurnEnd(stop_reason))

@@ -4,6 +4,8 @@ Not here: real processes and ACP (the contract suite and `tests/agentctl/adapter
 """
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -81,6 +83,8 @@ class PlayedAgent:
         """Cancels whose write has begun."""
         self.prompted_at = 0.0
         self.living: list[wire.Process] = []
+        self.blind = False
+        """Nobody can look at its processes."""
         self.survivors: list[wire.Process] = []
         self.forces: list[bool] = []
         self._gone: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -115,6 +119,8 @@ class PlayedAgent:
         return await asyncio.shield(self._gone)
 
     def look(self) -> list[wire.Process]:
+        if self.blind:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return list(self.living)
 
     async def end(self, *, force: bool) -> list[wire.Process]:

@@ -91,3 +91,22 @@ async def test_a_prompt_behind_it_is_refused_for_ever(host: Host) -> None:
 async def test_an_unknown_execution_is_not_buried(host: Host) -> None:
     assert (await host.of("e1", "POST", "sleep", {"after_seq": 0})).status == 404
     assert (await host.create()).status == 201
+
+
+@pytest.mark.parametrize("blind", ["begin", "end"])
+async def test_after_a_look_that_failed_the_next_one_counts_what_is_new(host: Host, blind: str) -> None:
+    await host.create()
+    agent = host.agent()
+    agent.living = [HELPER]
+    await host.prompt(1)
+    await agent.ends()
+    agent.blind = blind == "begin"
+    await host.prompt(2)
+    agent.living = [HELPER, TOOL]
+    agent.blind = blind == "end"
+    await agent.ends()
+    assert "npm run dev" in await refused(host) if blind == "begin" else "Nobody can tell" in await refused(host)
+    agent.blind = False
+    assert "npm run dev" in await refused(host)
+    agent.living = [HELPER]
+    assert (await sleep(host)).status == 200
