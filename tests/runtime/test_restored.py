@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kandev.core.errors import KandevError
 from kandev.core.records import SessionRecord
 from kandev.core.restoring import WHY
 from kandev.core.views import needs_actor, wire_state
@@ -157,6 +158,24 @@ def test_agentctl_s_files_tell_what_it_has_seen(tmp_path: Path) -> None:
     assert (seen.epoch, seen.executions) == (12, {"s1": 10, "s2": 4, "s3": 60})
     assert seen.newest == {"s2": 4, "s3": 60}
     assert has_journals(tmp_path)
-    (folder / "epoch").write_text("twelve")
-    (folder / "tombstones").write_bytes(b"\xff\xfe")
-    assert read_seen(tmp_path).executions == {"s2": 4}
+
+
+@pytest.mark.parametrize("name", ["epoch", "tombstones", "journals"])
+def test_what_is_there_and_cannot_be_read_refuses_the_start(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "agentctl" / name
+    path.parent.mkdir()
+    path.symlink_to(path)  # cannot be read by root either
+    with pytest.raises(KandevError) as refused:
+        read_seen(tmp_path)
+    assert str(path) in refused.value.message and "make it yours" in refused.value.message
+
+
+@pytest.mark.parametrize(("name", "content"), [("epoch", b"twelve"), ("tombstones", b"\xff\xfe")])
+def test_what_agentctl_wrote_and_is_damaged_refuses_the_start(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / "agentctl" / name
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(KandevError, match=f"{path} is damaged"):
+        read_seen(tmp_path)
