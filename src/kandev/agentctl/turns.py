@@ -90,8 +90,7 @@ class Turns:
         self._outlived: set[Key] = set()
         self._known: frozenset[Key] | None = None
         """What the last look that counts found; what is new since may be a turn's."""
-        self._uncounted = False
-        """Nobody could look at a turn's begin or end: the next look makes good for it."""
+        self._uncounted = False  # nobody could look at a turn's begin or end: the next look makes good
         self._cancels_written = asyncio.Event()
         self._cancels_written.set()
         self._writing = 0
@@ -236,8 +235,10 @@ class Turns:
 
     def look_ahead(self) -> frozenset[Key] | None:
         """What is there before a turn: not the turn's. None: nobody can tell."""
-        found = self._keys()
-        if found is not None and (not self._uncounted or self._count(found)):
+        if (looked := self._look()) is None:
+            return None
+        found = frozenset(map(_key, looked))
+        if not self._uncounted or self._count(found):
             self._known = found
         return found
 
@@ -263,17 +264,12 @@ class Turns:
         return outlived
 
     def _count(self, found: frozenset[Key]) -> bool:
-        """Whatever is new since the last look that counts was left by a turn: rather too much than too little.
-        False: there was none."""
+        """What is new since the last look that counts was left by a turn. False: there was no such look."""
         if self._known is None:
             return False
         self._outlived = (self._outlived & found) | (found - self._known)
         self._known, self._uncounted = found, False
         return True
-
-    def _keys(self) -> frozenset[Key] | None:
-        found = self._look()
-        return None if found is None else frozenset(map(_key, found))
 
     async def process_gone(self) -> None:
         """Nothing will run here any more: the journal's last frame closes what was open. Whoever waits for
@@ -305,15 +301,12 @@ class Turns:
                 if self._is_silent(turn):  # it may have spoken meanwhile; from here to the end nothing waits
                     self._end(turn, TurnEnd("idle"))
                     return
-            left = self._silence_left(turn)
+            left = self._settings.own_turn_silent_s - self.silent_for(turn)
             await _wait(turn.over, max(left, self._settings.own_turn_silent_s / 10, 0.001))
 
     def _is_silent(self, turn: Turn) -> bool:
         held = turn.saying or self._permissions.any_of(turn.identity) or turn.being_cancelled
-        return not held and self._silence_left(turn) <= 0
-
-    def _silence_left(self, turn: Turn) -> float:
-        return turn.said_at + self._settings.own_turn_silent_s - _now()
+        return not held and self.silent_for(turn) >= self._settings.own_turn_silent_s
 
     async def end_own(self, turn: Turn, stop_reason: str) -> None:
         await self._close(turn, TurnEnd(stop_reason))

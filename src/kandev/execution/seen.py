@@ -17,8 +17,8 @@ NEWEST: Final = 50
 
 
 def read_seen(home: Path) -> Seen:
-    """What does not exist tells nothing. Raises KandevError for what cannot be read: taken for nothing, it could
-    hide that the database went back."""
+    """What does not exist tells nothing. Raises KandevError for what cannot be read: taken for nothing, it
+    could hide that the database went back."""
     folder = home / "agentctl"
     epoch, deleted, kept = "0", list[str](), list[str]()
     with _readable(folder / "epoch"):
@@ -36,11 +36,13 @@ def read_seen(home: Path) -> Seen:
 
 
 def has_journals(home: Path) -> bool:
-    """Whether executions were not yet ended and forgotten when agentctl was there last. Raises KandevError."""
+    """Whether executions were not yet ended and forgotten when agentctl was there last. Raises as `read_seen`
+    does."""
+    found = False
     journals = home / "agentctl" / "journals"
     with _readable(journals):
-        return any(journals.iterdir())
-    return False
+        found = any(journals.iterdir())
+    return found
 
 
 @contextmanager

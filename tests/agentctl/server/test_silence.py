@@ -4,13 +4,10 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from kandev.wire import agentctl as wire
 from tests.agentctl.server.hosts import QUICK, eventually, host_in
 
 
-@pytest.mark.field("A13")
 async def test_an_agent_whose_words_wait_for_room_is_not_silent(tmp_path: Path) -> None:
     async with host_in(tmp_path, replace(QUICK, journal_max_bytes=2000)) as host:
         await host.create()

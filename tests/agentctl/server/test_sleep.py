@@ -105,7 +105,9 @@ async def test_after_a_look_that_failed_the_next_one_counts_what_is_new(host: Ho
     agent.living = [HELPER, TOOL]
     agent.blind = blind == "end"
     await agent.ends()
-    assert "npm run dev" in await refused(host) if blind == "begin" else "Nobody can tell" in await refused(host)
+    assert (
+        "npm run dev" in await refused(host) if blind == "begin" else "Nobody can tell" in await refused(host)
+    )
     agent.blind = False
     assert "npm run dev" in await refused(host)
     agent.living = [HELPER]
