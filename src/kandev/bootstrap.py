@@ -27,7 +27,6 @@ from starlette.applications import Starlette
 from kandev import __version__
 from kandev.config import Settings
 from kandev.core.errors import KandevError
-from kandev.core.session import Launch
 from kandev.execution.catalogue import PathCatalogue
 from kandev.execution.clock import SystemClock, TimeIds
 from kandev.execution.local import LocalAgents
@@ -46,6 +45,7 @@ from kandev.logs import log_to_stderr
 from kandev.ports.store import Store
 from kandev.runtime.booking import Stamp
 from kandev.runtime.health import watch
+from kandev.runtime.orphans import end_orphans
 from kandev.runtime.registry import Outer, Sessions
 from kandev.runtime.restored import Seen, settle, went_back
 from kandev.storage.opening import open_store
@@ -322,15 +322,7 @@ async def _behind_the_ready_line(house: _House, settings: Settings, url: str) ->
 
 
 async def _end_orphans(house: _House) -> None:
-    """Instances that no session names, or whose end is committed, are deleted: whoever wanted it may have
-    died."""
-    for running in await house.agents.known(STARTUP_S):
-        record = await house.ctx.store.read(lambda tx, id=running.session_id: tx.sessions.get(id))  # type: ignore[misc]
-        named = record is not None and record.value.executions and record.value.execution == running.execution
-        if record is not None and named and record.value.launch is not Launch.ABSENT:
-            continue
-        log.info("ending an execution that no session needs", execution_id=running.execution)
-        await house.agents.forget(running.execution, STARTUP_S)
+    await end_orphans(house.ctx.store, house.agents, STARTUP_S)
 
 
 async def _let_go(house: _House, settings: Settings, ending: _Ending) -> None:

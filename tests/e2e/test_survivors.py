@@ -95,6 +95,13 @@ async def test_a_stop_names_the_process_that_could_not_be_ended(held: Held) -> N
             await held.named(events, held.pid)
             assert marked(held.session_id) == [held.pid], "everything else of it is gone"
     await until_true(lambda: not alive(held.pid), "it was sent SIGKILL, and ends as soon as it can")
+    # An end and a start look after what is left, as it is done every few minutes.
+    await held.kandev.stop()
+    await held.kandev.start()
+    explained = await held.kandev.call("session.explain", {"session_id": held.session_id})
+    assert "survivors" not in explained and NAMED not in explained["sentence"]
+    told = [line for line in await said(held.kandev, held.session_id, "system", "error") if NAMED in line]
+    assert len(told) == 1, "the chat keeps what was true then"
 
 
 @pytest.mark.proves("TURN-escalated-process-replaced", "SURVIVE-survivors")

@@ -6,7 +6,7 @@ Asyncio only, so it runs under virtual time and seeded schedules. Faults are inj
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 from kandev.agentctl.settings import Settings
@@ -225,6 +225,9 @@ class SimAgents:
             )
 
         return await self._call("known", "", deadline, serve)
+
+    async def unknown(self, executions: Collection[str], deadline: float) -> Collection[str]:
+        return set(executions) - {one.execution for one in await self.known(deadline)}
 
     async def attach(self, epoch: int) -> None:
         self.epoch = epoch

@@ -6,7 +6,7 @@ and keeps its journals. Not here: HTTP (`client`), the stream (`following`), sta
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import TypeVar
 
 from kandev.core.errors import AgentFault
@@ -93,6 +93,12 @@ class LocalAgents:
             return ()
         instances = await self._call(deadline, lambda client, left: client.instances(left))
         return tuple(Running(i.instance_id, i.session_id, i.journal_id, i.state) for i in instances)
+
+    async def unknown(self, executions: Collection[str], deadline: float) -> Collection[str]:
+        if self._sidecar.find() is None:
+            return ()
+        instances = await self._call(deadline, lambda client, left: client.instances(left))
+        return set(executions) - {instance.instance_id for instance in instances}
 
     # -- turns ------------------------------------------------------------------------------------
 

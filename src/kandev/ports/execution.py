@@ -5,7 +5,7 @@ Called by `runtime.effects` and by start-up. One implementation talks to a real 
 agentctl *says* is a result, what could not be asked raises `Unreachable`.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -137,6 +137,10 @@ class Agents(Protocol):
 
     async def known(self, deadline: float) -> tuple[Running, ...]:
         """All executions of the agentctl that runs; none when none runs. Raises Unreachable."""
+
+    async def unknown(self, executions: Collection[str], deadline: float) -> Collection[str]:
+        """Those that the agentctl that runs does not know: nothing of them is left. None when none runs, for
+        nobody has looked. Raises Unreachable."""
 
     async def attach(self, epoch: int) -> None:
         """Act with this epoch from now on."""

@@ -126,6 +126,7 @@ class Executions(Table[ExecutionRecord], Protocol):
     """Executions, oldest first."""
 
     def of_session(self, session_id: str) -> Sequence[ExecutionRecord]: ...
+    def with_survivors(self) -> Sequence[ExecutionRecord]: ...
 
 
 class Messages(Protocol):

@@ -58,6 +58,7 @@ async def test_every_kind_of_row_comes_back_as_it_was_written(store: Store) -> N
         tx.executions.insert(run)
 
     def read(tx: Tx) -> None:
+        assert list(tx.executions.with_survivors()) == [run]
         assert tx.workspaces.list() == [workspace()]
         assert tx.repositories.list("w1") == [repository()] == [tx.repositories.get("r1")]
         assert tx.workflows.list("w1") == [workflow()] == [tx.workflows.get("f1")]

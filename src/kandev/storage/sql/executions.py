@@ -12,6 +12,7 @@ MAPPED = Mapped("execution", ExecutionRecord, executions)
 OF_SESSION = MAPPED.select.where(executions.c.session_id == bindparam("of")).order_by(
     executions.c.number, executions.c.id
 )
+WITH_SURVIVORS = MAPPED.select.where(executions.c.survivors != ()).order_by(executions.c.id)
 
 
 class SqlExecutions(Rows[ExecutionRecord]):
@@ -23,3 +24,7 @@ class SqlExecutions(Rows[ExecutionRecord]):
     def of_session(self, session_id: str) -> Sequence[ExecutionRecord]:
         """By number."""
         return self.all(OF_SESSION, {"of": session_id})
+
+    def with_survivors(self) -> Sequence[ExecutionRecord]:
+        """By id."""
+        return self.all(WITH_SURVIVORS, {})
