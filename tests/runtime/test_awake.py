@@ -34,6 +34,14 @@ def test_a_wait_lasts_as_long_as_it_says(awake: ModuleType, seconds: float) -> N
     assert total(awake, seconds, 0.1) == pytest.approx(seconds, abs=0.2), "a busy machine adds nothing"
 
 
+def test_what_fractions_leave_over_is_not_waited_for(awake: ModuleType) -> None:
+    countdown = awake.Countdown(8.1)
+    for _ in range(3):
+        countdown.passed(countdown.part)
+    countdown.passed(countdown.part - 1e-9)
+    assert countdown.left == 0
+
+
 def test_time_that_was_not_lived_through_is_not_counted(awake: ModuleType) -> None:
     assert total(awake, 8, 3600) == pytest.approx(8 + 3600 + 2), "one part is waited again"
     assert total(awake, 8, 0, 0, 0, 3600) == pytest.approx(8 + 3600 + 2)

@@ -18,6 +18,8 @@ GRACE_S: Final = 1.0
 PARTS: Final = 4
 PART_S: Final = 1.0
 """A wait is looked at in so many parts, none shorter than this: a part that was held up is waited again."""
+LEAST_S: Final = 1e-4
+"""What sums of fractions leave over: no clock moves by so little."""
 HOLD_UPS: Final = 20
 """More than these are counted as waiting: nothing waits without end."""
 
@@ -39,7 +41,8 @@ class Countdown:
     def passed(self, took: float) -> None:
         """A part is over, and took so long."""
         if took - self.part < LATE_S or not self._hold_ups:
-            self.left -= took
+            left = self.left - took
+            self.left = left if left > LEAST_S else 0.0
             return
         self._hold_ups -= 1
         self.left = max(self.left, self._grace)
