@@ -17,7 +17,8 @@ from bench.figures import Row, Spread, ms
 from bench.ground import Ground
 from bench.program import MOCK, Board, Live, running
 
-PAGE = 50
+PAGE = 4
+"""So short that the smallest board fills one from its middle on."""
 AT_ONCE = 32
 """Tasks that are made side by side."""
 
