@@ -27,11 +27,13 @@ class InUse(Exception):
 
 @contextlib.contextmanager
 def locked(home: Path, name: str) -> Iterator[None]:
-    """Held until the end; a killed process leaves it free. Raises InUse, OSError."""
-    descriptor = os.open(home / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Held until the end; a killed process leaves it free. Raises InUse, OSError: also when a link lies
+    there, which would give somebody else's file away."""
+    descriptor = os.open(home / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        if os.geteuid() == 0:
-            # What the administrator's commands make must be of use to the service.
+        if os.geteuid() == 0 and os.fstat(descriptor).st_nlink == 1:
+            # What the administrator's commands make must be of use to the service. What has another name
+            # may be somebody else's.
             owner = home.stat()
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
         try:

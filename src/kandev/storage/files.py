@@ -54,7 +54,8 @@ def give(path: Path, *, like: Path) -> None:
     service could not use. OSError."""
     if os.geteuid() == 0:
         owner = like.stat()
-        os.chown(path, owner.st_uid, owner.st_gid)
+        # Whoever owns the folder may have put a link to somebody else's file there.
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def sync(path: Path) -> None:

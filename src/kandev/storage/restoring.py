@@ -24,6 +24,7 @@ from kandev.storage.files import BESIDE, add_name, beside, holder, is_alone, syn
 
 PLAN: Final = ".restore"
 FRESH: Final = ".restored"
+FRESHLY: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,9 @@ def _write_plan(database: Path) -> Path | None:
     present = database.exists()
     kept = free_name(database.parent, f"{database.stem}-replaced")
     begun = beside(database, f"{PLAN}.begun")
-    with begun.open("w", encoding="utf-8") as file:
+    # Never through a link, which whoever owns the folder may have left there.
+    begun.unlink(missing_ok=True)
+    with os.fdopen(os.open(begun, FRESHLY, 0o600), "w", encoding="utf-8") as file:
         json.dump({"kept": kept.name}, file)
         file.flush()
         os.fsync(file.fileno())
