@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from kandev.core.errors import StoreFault
+from kandev.runtime.restored import NOTE
 from kandev.storage.faults import reason
 from kandev.storage.files import BESIDE, add_name, beside, give, make_folder, remove, sync
 from kandev.storage.sql.engine import damages, driver_of, look
@@ -68,12 +69,22 @@ def free_name(folder: Path, stem: str) -> Path:
 
 
 def copy(source: Path, target: Path, *, busy_s: float) -> None:
-    """Makes `target`, which must not be there yet. Raises CopyFailed."""
+    """Makes `target`, which must not be there yet, with a note in it: also whoever puts it in place by hand
+    goes back in time, which nothing else tells when no backend was started since. Raises CopyFailed."""
     for path in (target, *(beside(target, suffix) for suffix in BESIDE)):
         if os.path.lexists(path):
             raise CopyFailed(f"{path} is there already")
     with draft(source, target.parent, busy_s=busy_s) as partial:
+        note(partial)
+        sync(partial)
         _publish(partial, target)
+
+
+def note(copied: Path) -> None:
+    """In a database that nobody has open yet: the first start on it has to know that it is a copy."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    with contextlib.closing(sqlite3.connect(copied, isolation_level=None)) as driver:
+        driver.execute("INSERT OR REPLACE INTO notes (key, value) VALUES (?, ?)", (NOTE, now))
 
 
 def before_upgrade(database: Path, revision: str, *, busy_s: float) -> Path:

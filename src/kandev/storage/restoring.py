@@ -12,12 +12,10 @@ import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kandev.runtime.restored import NOTE
-from kandev.storage.copies import CopyFailed, draft, drop_stale, free_name
+from kandev.storage.copies import CopyFailed, draft, drop_stale, free_name, note
 from kandev.storage.examination import check, refuse_other_files
 from kandev.storage.faults import DatabaseRefused
 from kandev.storage.files import BESIDE, add_name, beside, holder, is_alone, sync
@@ -117,9 +115,8 @@ def _sound(partial: Path, copy: Path, *, busy_s: float = 0, immutable: bool = Tr
 
 def _mark(partial: Path) -> None:
     """With the note, and in the mode that the backend uses: changing the mode later could be cut short."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    note(partial)
     with closing(sqlite3.connect(partial, isolation_level=None)) as driver:
-        driver.execute("INSERT OR REPLACE INTO notes (key, value) VALUES (?, ?)", (NOTE, now))
         driver.execute("PRAGMA journal_mode = WAL")
     sync(partial)
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+NOTED = """INSERT INTO "notes" VALUES('restored',"""
 
 
 def revisions() -> list[str]:
@@ -33,3 +34,10 @@ def dump(path: Path) -> str:
     """The database as SQL."""
     with closing(sqlite3.connect(path)) as database:
         return "\n".join(database.iterdump()) + "\n"
+
+
+def dump_of_copy(path: Path) -> str:
+    """The same of a copy, without the note that says so."""
+    lines = dump(path).splitlines(keepends=True)
+    assert sum(line.startswith(NOTED) for line in lines) == 1, "it is marked as a copy"
+    return "".join(line for line in lines if not line.startswith(NOTED))
