@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
     "trigger",
     [
         "CREATE TRIGGER twice AFTER INSERT ON notes BEGIN DELETE FROM messages; END",
-        "CREATE TRIGGER never BEFORE INSERT ON messages BEGIN SELECT RAISE(IGNORE); END",
+        "CREATE TRIGGER never BEFORE INSERT ON Messages BEGIN SELECT RAISE(IGNORE); END",
     ],
 )
 def test_a_copy_with_a_trigger_on_our_tables_is_not_sound_and_not_taken(

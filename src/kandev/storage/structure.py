@@ -1,4 +1,4 @@
-"""What a database is made of, by name: tables, columns, keys, checks and indexes, to be compared.
+"""What a database is made of, by name: tables, columns, keys, checks, indexes and triggers, to be compared.
 
 Two databases of one version are equal here however they came to it (made at once, or changed step by step):
 the order of columns and the wording of SQL count for nothing. Not here: which structure a version has
@@ -28,7 +28,7 @@ def structure(connection: Connection) -> Structure:
             found[f"the table {name}"] = True
             found |= _columns(connection, name) | _foreign_keys(connection, name) | _indexes(connection, name)
             found |= {f"the check {check} of {name}": True for check in CHECK.findall(sql)}
-    return found
+    return found | _triggers(connection)
 
 
 def differences(found: Structure, wanted: Structure) -> list[str]:
@@ -60,6 +60,14 @@ def _matters(part: str, value: Any, wanted: Structure) -> bool:
     if _is_table(part) or f"the table {_table_of(part)}" not in wanted:
         return False
     return not part.startswith("the index ") or bool(value[0])
+
+
+def _triggers(connection: Connection) -> dict[str, Any]:
+    """Each changes what a statement of ours does."""
+    rows = connection.exec_driver_sql(
+        "SELECT name, lower(tbl_name) FROM sqlite_master WHERE type = 'trigger'"
+    )
+    return {f"the trigger {name} of {table}": True for name, table in rows}
 
 
 def _columns(connection: Connection, table: str) -> dict[str, Any]:
