@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from kandev.core.errors import StoreFault
 from kandev.runtime.restored import NOTE
 from kandev.storage.faults import reason
-from kandev.storage.files import BESIDE, add_name, beside, give, make_folder, remove, sync
+from kandev.storage.files import BESIDE, add_name, belongs, beside, give, make_folder, remove, sync
 from kandev.storage.sql.engine import damages, driver_of, look
 
 KEPT: Final = 5
@@ -71,6 +71,8 @@ def free_name(folder: Path, stem: str) -> Path:
 def copy(source: Path, target: Path, *, busy_s: float) -> None:
     """Makes `target`, which must not be there yet, with a note in it: also whoever puts it in place by hand
     goes back in time, which nothing else tells when no backend was started since. Raises CopyFailed."""
+    if belongs(target, source):
+        raise CopyFailed(f"the name {target} belongs to the database itself: choose another one")
     for path in (target, *(beside(target, suffix) for suffix in BESIDE)):
         if os.path.lexists(path):
             raise CopyFailed(f"{path} is there already")

@@ -14,6 +14,8 @@ from typing import Final
 
 BESIDE: Final = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database, under its name: all of it belongs to that one file."""
+PLAN: Final = ".restore"
+"""And what a restore writes down beside it."""
 SHARED: Final = (0x40000000, 512)
 """The bytes that whoever has it open locks (https://www.sqlite.org/fileformat.html, the lock-byte page)."""
 FLOCK: Final = "hhqqi4x"
@@ -24,6 +26,12 @@ CANNOT_LINK: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK,
 def beside(database: Path, suffix: str) -> Path:
     """One of those."""
     return database.with_name(database.name + suffix)
+
+
+def belongs(path: Path, database: Path) -> bool:
+    """Whether the name is one that somebody who opens the database looks for, so that nobody else may use it."""
+    own = (*BESIDE, PLAN, f"{PLAN}.begun")
+    return path.parent.resolve() == database.parent and path.name in {database.name + end for end in own}
 
 
 def is_alone(database: Path) -> bool:

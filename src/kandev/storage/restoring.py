@@ -18,9 +18,8 @@ from typing import Final
 from kandev.storage.copies import CopyFailed, draft, drop_stale, free_name, note
 from kandev.storage.examination import check, refuse_other_files
 from kandev.storage.faults import DatabaseRefused
-from kandev.storage.files import BESIDE, add_name, beside, holder, is_alone, sync
+from kandev.storage.files import BESIDE, PLAN, add_name, beside, holder, is_alone, sync
 
-PLAN: Final = ".restore"
 FRESH: Final = ".restored"
 FRESHLY: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -67,11 +66,11 @@ def restore(copy: Path, database: Path, *, busy_s: float) -> Restored:
 
 def finish(database: Path) -> Path | None:
     """Does what is left of a restore that was killed, if there is one: then it returns what was put in place.
-    OSError."""
+    DatabaseRefused, OSError."""
     plan, fresh = plan_of(database), _fresh(database)
     if not plan.exists():
         return None
-    kept = database.with_name(str(json.loads(plan.read_text(encoding="utf-8"))["kept"]))
+    kept = _planned(plan, database)
     if fresh.exists():
         # Its log belongs to the old database until the very moment at which the new one takes its name.
         if database.exists() and not kept.exists():
@@ -85,6 +84,17 @@ def finish(database: Path) -> Path | None:
     plan.unlink()
     sync(database.parent)
     return database
+
+
+def _planned(plan: Path, database: Path) -> Path:
+    """Where the database of before is kept. Raises DatabaseRefused for what no restore wrote, OSError."""
+    try:
+        name = json.loads(plan.read_bytes())["kept"]
+    except (ValueError, KeyError, TypeError):
+        name = None
+    if not isinstance(name, str) or not name.startswith(f"{database.stem}-replaced-") or "/" in name:
+        raise DatabaseRefused(f"{plan} is no plan of a restore: move it away, then try again.")
+    return database.with_name(name)
 
 
 def _fresh(database: Path) -> Path:
