@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kandev.storage import copies
-from kandev.storage.copies import CopyFailed, copies_of, copy, free_name, ready_folder
+from kandev.storage.copies import CopyFailed, copies_of, copy, drop_stale, free_name, ready_folder
 from kandev.storage.examination import check
 from kandev.storage.schema import HEAD
 from tests.storage.damaging import damage
@@ -166,3 +166,19 @@ def test_what_a_killed_program_left_half_made_goes_after_a_day(path: Path) -> No
     os.utime(old, (0, 0))
     ready_folder(path)
     assert sorted(folder.iterdir()) == [young]
+
+
+def test_what_another_command_takes_away_meanwhile_is_no_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two backups at once look at each other's half-made copies."""
+    (tmp_path / ".kandev.x.partial").touch()
+    real = Path.stat
+
+    def gone(self: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if self.name.endswith(".partial"):
+            self.unlink(missing_ok=True)
+        return real(self, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", gone)
+    drop_stale(tmp_path)
