@@ -119,8 +119,10 @@ def ready_folder(database: Path) -> Path:
 def drop_stale(folder: Path) -> None:
     """What killed programs left half-made. OSError."""
     for path in folder.glob(f".*{PARTIAL}"):
-        if path.stat().st_mtime < time.time() - STALE_S:
-            path.unlink(missing_ok=True)
+        # Another command may take its own, or the same, away at this moment.
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - STALE_S:
+                remove(path)
 
 
 @contextlib.contextmanager
