@@ -29,7 +29,7 @@ def beside(database: Path, suffix: str) -> Path:
 
 
 def belongs(path: Path, database: Path) -> bool:
-    """Whether the name is one that somebody who opens the database looks for, so that nobody else may use it."""
+    """Whether the name is one that whoever opens the database looks for: nobody else may use it."""
     own = (*BESIDE, PLAN, f"{PLAN}.begun")
     return path.parent.resolve() == database.parent and path.name in {database.name + end for end in own}
 
