@@ -291,3 +291,33 @@ def test_a_copy_on_a_disk_that_cannot_be_written_is_taken(path: Path, saved: Pat
     restore(tmp_path / "medium" / "copy.db", path, busy_s=1)
     assert _content(tmp_path / "medium") == before, "not even a file beside it is made"
     assert is_early(path)
+
+
+def test_who_opens_the_database_while_the_copy_is_read_is_not_robbed_of_it(
+    path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backend of another home that has its database here: this home's lock does not keep it out."""
+    open_in_another = (
+        "import sqlite3, sys\n"
+        "held = sqlite3.connect(sys.argv[1])\n"
+        "held.execute('SELECT count(*) FROM notes').fetchall()\n"
+        "print('open', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    others: list[subprocess.Popen[str]] = []
+    sound = restoring._sound
+
+    def opened_meanwhile(partial: Path, copied: Path) -> str:
+        command = [sys.executable, "-c", open_in_another, str(path)]
+        others.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        assert others[0].stdout is not None
+        assert others[0].stdout.readline() == "open\n"
+        return sound(partial, copied)
+
+    monkeypatch.setattr(restoring, "_sound", opened_meanwhile)
+    try:
+        with pytest.raises(DatabaseRefused, match="is in use by process"):
+            restore(saved, path, busy_s=1)
+    finally:
+        others[0].communicate()
+    assert (notes(path)["late"], plan_of(path).exists()) == ("x", False)
