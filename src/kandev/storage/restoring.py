@@ -51,6 +51,8 @@ def restore(copy: Path, database: Path, *, busy_s: float) -> Restored:
         with draft(copy, folder, busy_s=busy_s, immutable=immutable, like=folder) as partial:
             revision = _sound(partial, copy)
             _mark(partial)
+            # Again: a large copy takes minutes, and another home's backend may use this database.
+            _refuse_open(database)
             partial.rename(_fresh(database))
         kept = _write_plan(database)
         finish(database)
