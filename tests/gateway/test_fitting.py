@@ -146,3 +146,14 @@ async def test_of_very_many_changed_files_those_that_fit_are_listed_and_the_othe
     monkeypatch.setattr(actions_sessions, "fitting", lambda things: fitting.fitting(things, 300))
     changes = await house.ok("session.changes", session_id=session_id)
     assert len(changes["files"]) + changes["more"] == 10 and changes["more"] > 5
+
+
+@pytest.mark.parametrize("action", ["workspace.snapshot", "task.list"])
+async def test_the_cursor_of_another_board_is_no_cursor_of_this_one(house: House, action: str) -> None:
+    """It would be answered as if there were nothing, or less than there is."""
+    workspace, _ = await many_tasks(house, 1)
+    other = await house.ok("workspace.create", name="Other")
+    flow = await house.ok("workflow.create", workspace_id=other["id"], name="Flow")
+    later = await house.task("Later", workspace_id=other["id"], workflow_id=flow["id"])
+    sentence = await house.refused(action, "VALIDATION_ERROR", workspace_id=workspace, cursor=later["id"])
+    assert "cursor" in sentence
