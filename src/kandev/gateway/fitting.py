@@ -17,6 +17,7 @@ from kandev.core.records import SessionRecord
 from kandev.ports.store import Tx
 from kandev.runtime.pictures import picture
 from kandev.usecases import finding
+from kandev.usecases.tasks import is_in
 
 ANSWER_BYTES: Final = 16 << 20
 """Of the things that are listed in one answer, as JSON: a board of some ten thousand tasks with their
@@ -48,7 +49,7 @@ def board(tx: Tx, workspace_id: str, queue_max: int, cursor: str | None = None) 
     """Tasks that are not archived, by creation, with their sessions, newest first; `next_cursor` when there
     are more: `{workspace_id, tasks, sessions, next_cursor?}`. Raises NotFound; Invalid (the cursor)."""
     finding.workspace(tx, workspace_id)
-    if cursor is not None and tx.tasks.get(cursor) is None:
+    if cursor is not None and not is_in(tx.tasks.get(cursor), workspace_id):
         raise Invalid("The cursor is not known (any more); read the snapshot again without it.")
     tasks, sessions, size = list[dict[str, Any]](), list[dict[str, Any]](), 0
     more: dict[str, Any] = {}

@@ -56,11 +56,16 @@ async def list_tasks(
             finding.workflow(tx, wanted.workflow_id)
         if wanted.parent_id is not None:
             finding.task(tx, wanted.parent_id)
-        if cursor is not None and tx.tasks.get(cursor) is None:
+        if cursor is not None and not is_in(tx.tasks.get(cursor), wanted.workspace_id):
             raise Invalid("The cursor is not known (any more); list again without it.")
         return _page(tx, wanted, limit, cursor)
 
     return await ctx.store.read(look)
+
+
+def is_in(task: Task | None, workspace_id: str | None) -> bool:
+    """Whether it is there, and in this workspace; None: in any."""
+    return task is not None and workspace_id in (None, task.workspace_id)
 
 
 def _page(tx: Tx, wanted: Wanted, limit: int | None, after: str | None) -> Page:
