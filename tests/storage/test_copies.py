@@ -182,3 +182,14 @@ def test_what_another_command_takes_away_meanwhile_is_no_trouble(
 
     monkeypatch.setattr(Path, "stat", gone)
     drop_stale(tmp_path)
+
+
+def test_what_is_not_ours_stays_however_old_it_is(tmp_path: Path) -> None:
+    """A database may lie in a folder with other things."""
+    other, folder = tmp_path / ".film.mkv.partial", tmp_path / ".rsync.partial"
+    other.write_text("half of a film")
+    folder.mkdir()
+    for each in (other, folder):
+        os.utime(each, (0, 0))
+    drop_stale(tmp_path)
+    assert (other.read_text(), folder.is_dir()) == ("half of a film", True)
