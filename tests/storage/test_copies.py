@@ -145,7 +145,7 @@ def test_copies_are_listed_by_their_time_the_newest_first(path: Path) -> None:
         "kandev-20260101T000000Z-2.db",
         "kandev-20260101T000000Z.db",
     ]
-    for name in (*names, "kandev-mine.db", "other-20260101T000000Z.db", ".kandev.x.partial"):
+    for name in (*names, "kandev-mine.db", "other-20260101T000000Z.db", ".kandev.xxxxxxxx.partial"):
         (folder / name).touch()
     assert [found.name for found in copies_of(path)] == names
 
@@ -160,7 +160,7 @@ def test_a_name_of_now_is_free(tmp_path: Path) -> None:
 
 def test_what_a_killed_program_left_half_made_goes_after_a_day(path: Path) -> None:
     folder = ready_folder(path)
-    old, young = folder / ".kandev.a.partial", folder / ".kandev.b.partial"
+    old, young = folder / ".kandev.aaaaaaaa.partial", folder / ".kandev.bbbbbbbb.partial"
     for file in (old, young):
         file.touch()
     os.utime(old, (0, 0))
@@ -172,7 +172,7 @@ def test_what_another_command_takes_away_meanwhile_is_no_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two backups at once look at each other's half-made copies."""
-    (tmp_path / ".kandev.x.partial").touch()
+    (tmp_path / ".kandev.xxxxxxxx.partial").touch()
     real = Path.stat
 
     def gone(self: Path, *, follow_symlinks: bool = True) -> os.stat_result:

@@ -29,6 +29,8 @@ KEPT: Final = 5
 """Copies made before upgrades. Each is as large as the database, and nobody goes back further than so many
 upgrades; those that a person asked for are never taken away."""
 PARTIAL: Final = ".partial"
+DRAFT: Final = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
+"""As `tempfile` names them; a folder may hold other people's half-made files."""
 STALE_S: Final = 24 * 60 * 60
 """What a killed program left half-made is taken away when it is so old: no copy takes that long."""
 TIME: Final = re.compile(r"-(\d{8}T\d{6}Z)(?:-(\d+))?\.db")
@@ -118,7 +120,9 @@ def ready_folder(database: Path) -> Path:
 
 def drop_stale(folder: Path) -> None:
     """What killed programs left half-made. OSError."""
-    for path in folder.glob(f".*{PARTIAL}"):
+    for path in folder.iterdir():
+        if not DRAFT.fullmatch(path.name):
+            continue
         # Another command may take its own, or the same, away at this moment.
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_mtime < time.time() - STALE_S:
