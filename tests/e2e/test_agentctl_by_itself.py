@@ -54,8 +54,9 @@ async def test_it_says_where_it_is_and_lets_nobody_in_without_its_token(tmp_path
             assert {"version", "instances", "uptime_s"} <= health.keys()
             assert (await http.get(ready["url"] + "/api/v1/instances")).status_code == 401
         again = await run(Kandev(home), "agentctl", "--home", str(home), "--port", "0")
-        assert again.code == 1 and again.out == ""
-        assert str(home) in again.err and "Traceback" not in again.err
+        told = json.loads(again.out)
+        assert (again.code, told["event"]) == (1, "failed")
+        assert str(home) in told["error"] and told["error"] in again.err and "Traceback" not in again.err
     assert not path.exists()
 
 
