@@ -37,8 +37,9 @@ independently.
 
 LAUNCH = """## Launch: is there a process?
 
-What was observed of the agent's process. `closing` means stopped, dead or given up: it ends with the
-proof that nothing of the process is left, and only then may another one start. `lost` means that this
+What was observed of the agent's process. `closing` means stopped, dead, asleep or given up: it ends with
+the proof that nothing of the process is left, or with the names of what could not be ended, and only then
+may another one start. `lost` means that this
 proof did not come in time: it is still tried, and nothing is started beside it. `dozing`: it had nothing
 to do for long, and agentctl was asked to end it if nothing goes on after all. `closing` and `lost`
 reach `starting` in one step when a message, or a resume, was waiting for that proof.

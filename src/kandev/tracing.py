@@ -7,8 +7,10 @@ Who makes spans uses the OpenTelemetry API alone, which does nothing without thi
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
+
+import structlog
 
 FLUSH_S: Final = 3
 """At the end: how long spans that were not sent yet may take. A collector that is down loses them, and holds
@@ -17,6 +19,8 @@ SEND_S: Final = 2
 """For one batch, in seconds."""
 PATH: Final = "/v1/traces"
 """Where a collector takes traces over HTTP (OTLP specification 1.x, "OTLP/HTTP Request")."""
+
+log = structlog.get_logger(__name__)
 
 
 @contextlib.asynccontextmanager
@@ -32,12 +36,25 @@ async def tracing(endpoint: str | None, version: str) -> AsyncIterator[None]:
     from opentelemetry import trace
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+
+    class Exporter(OTLPSpanExporter):
+        """Says once that its collector takes nothing, and again after it took something."""
+
+        told = False
+
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            result = super().export(spans)
+            failed = result is not SpanExportResult.SUCCESS
+            if failed and not self.told:
+                log.warning("traces cannot be sent", endpoint=endpoint)
+            self.told = failed
+            return result
 
     # One line for each batch that a collector does not take would fill the log of a backend that works.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-    exporter = OTLPSpanExporter(endpoint=endpoint.rstrip("/") + PATH, timeout=SEND_S)
+    exporter = Exporter(endpoint=endpoint.rstrip("/") + PATH, timeout=SEND_S)
     resource = Resource.create({"service.name": "kandev", "service.version": version})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     sender = BatchSpanProcessor(exporter)

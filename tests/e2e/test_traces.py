@@ -103,4 +103,5 @@ async def test_a_collector_that_is_down_holds_nothing_up_and_fills_no_log(tmp_pa
             assert await kandev.stop() == 0
             assert time.monotonic() - begun < 20
             log = (kandev.home / "backend.err").read_text()
-    assert "Traceback" not in log and "4318" not in log and "export" not in log.lower()
+    assert "Traceback" not in log and "export" not in log.lower()
+    assert log.count("traces cannot be sent") == 1, "said, and said once"
