@@ -141,8 +141,8 @@ def restore(place: Place, file: str, stop_agents: bool) -> None:
     from kandev.storage.restoring import refuse_unfit, restore
 
     copy = Path(file).absolute()
+    refuse_unfit(copy, busy_s=place.settings().deadlines.commit_s)
     settings = place.settings(make_home=True)
-    refuse_unfit(copy, busy_s=settings.deadlines.commit_s)
     database = database_path(str(settings.database_file))
     with ExitStack() as held:
         _lock_out_backends(held, settings.home)
