@@ -18,6 +18,7 @@ from tests.e2e.scenes import (
     get,
     git,
     marked,
+    nothing_left,
     repository,
     repository_id,
     said,
@@ -73,6 +74,8 @@ async def test_it_is_named_with_the_way_out_and_work_goes_on_when_there_is_room(
             False,
         )
         assert (await kandev.call("task.get", {"id": task_id}))["title"] == "A task"
+        doctor = await run(kandev, "doctor")
+        assert f"hindered: {FULL}" in doctor.out and "has 0 MiB left" in doctor.out
 
         disk.make_room()
         assert (await kandev.call("agent.cancel", {"session_id": session_id}))["success"]
@@ -171,6 +174,48 @@ async def test_a_start_on_it_is_refused_in_a_sentence_and_changes_nothing(disk: 
         assert [t["title"] for t in (await kandev.call("task.list"))["tasks"]] == ["kept"]
 
 
+async def test_a_home_without_room_for_its_address_is_refused_though_the_database_lies_elsewhere(
+    disk: Disk, tmp_path: Path
+) -> None:
+    kandev = on(disk, tmp_path, {"KANDEV_DATABASE_URL": f"sqlite:///{tmp_path / 'elsewhere.db'}"})
+    async with kandev:
+        await kandev.stop()
+        disk.fill()
+        ran = await run(kandev, "serve", "--port", "0", "--no-browser")
+        assert (ran.code, ran.out) == (1, "")
+        assert re.fullmatch(r"kandev: the home .* \(No space left on device\): make room.*\n", ran.err), (
+            ran.err
+        )
+        disk.make_room()
+        await kandev.start()
+
+
+async def test_a_home_without_room_beside_a_database_that_has_some_refuses_agents_and_keeps_turns(
+    disk: Disk, tmp_path: Path
+) -> None:
+    kandev = on(disk, tmp_path, {"KANDEV_DATABASE_URL": f"sqlite:///{tmp_path / 'elsewhere.db'}"})
+    async with kandev:
+        task_id, session_id = await kandev.session("say one\nsleep 1\nstream 3000 0\nsay end")
+        async with kandev.watching(session_id) as events:
+            await agent_spoke(events)
+            disk.fill()
+            assert (await turns_over(events))["cause"] == "agent", "output goes on: what is stored is let go"
+            assert "".join(await said(kandev, session_id)) == f"one{stream(3000)}end"
+            await add(kandev, task_id, session_id, "say two")
+            _, other = await kandev.session("say three")
+            async with kandev.watching(other) as refused:
+                await refused.state("FAILED")
+            assert "No space left on device" in (await get(kandev, other))["error"]
+            disk.make_room()
+            await until_holds(lambda: _said(kandev, session_id, "two"), "the prompt is tried again")
+            await kandev.call("session.recover", {"session_id": other})
+            await until_holds(lambda: _said(kandev, other, "three"), "and the launch works")
+
+
+async def _said(kandev: Kandev, session_id: str, text: str) -> bool:
+    return (await said(kandev, session_id))[-1:] == [text]
+
+
 async def test_the_backend_ends_on_it_in_time_and_the_turn_is_taken_up_later(
     kandev: Kandev, disk: Disk
 ) -> None:
@@ -188,6 +233,23 @@ async def test_the_backend_ends_on_it_in_time_and_the_turn_is_taken_up_later(
     async with kandev.watching(session_id) as events:
         assert (await turns_over(events))["cause"] == "agent"
     assert await said(kandev, session_id) == ["one", "two"]
+
+
+async def test_agents_can_be_ended_on_it_with_the_backend(disk: Disk, tmp_path: Path) -> None:
+    kandev = on(disk, tmp_path, {"KANDEV_STOP_AGENTS": "true"})
+    async with kandev:
+        _, session_id = await kandev.session("say one\nsleep 600")
+        async with kandev.watching(session_id) as events:
+            await agent_spoke(events)
+        disk.fill()
+        async with asyncio.timeout(EXIT_S):
+            assert await kandev.stop() in (0, 1)
+        await nothing_left(session_id)
+        disk.make_room()
+        await kandev.start()
+        async with kandev.watching(session_id) as events:
+            await turns_over(events)
+            await events.state("WAITING_FOR_INPUT")
 
 
 @pytest.mark.field("D41")

@@ -5,6 +5,7 @@ Not here: their order and how they are shown (`doctor`).
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 LOOK_S = 5.0
 """For a program to say its version, and for a server to answer."""
 PYTHON = (3, 11)
+LITTLE_MIB = 256
+"""Of free space in the home: so much can journals and the database's log take in a day's work."""
 GIT = (2, 25)
 """The first one whose `rev-parse` and `worktree` know all the words that we use."""
 
@@ -87,6 +90,9 @@ def home(where: Path) -> Iterator[Finding]:
         yield Finding("home", "missing", str(error))
         return
     yield Finding("home", "ok", f"{where} can be written.")
+    if (left := shutil.disk_usage(where).free >> 20) < LITTLE_MIB:
+        sentence = f"The disk of {where} has {left} MiB left; make room before it is full."
+        yield Finding("home", "note", sentence)
     for path in (where, where / "backend.json", where / "kandev.db"):
         if path.exists() and path.stat().st_mode & 0o077:
             mode = "700" if path.is_dir() else "600"
