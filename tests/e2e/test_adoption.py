@@ -74,8 +74,10 @@ async def test_fifty_working_sessions_are_adopted_with_the_same_processes_and_no
 
 
 def contents(home: Path) -> dict[str, str]:
-    """Every file of a home that is not a log, by what it holds."""
-    files = (path for path in home.rglob("*") if path.is_file() and path.suffix not in (".err", ".log"))
+    """Every file of a home by what it holds, but logs and SQLite's memory, in which the first backend marks
+    what it reads."""
+    passing = (".err", ".log", ".db-shm")
+    files = (path for path in home.rglob("*") if path.is_file() and path.suffix not in passing)
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
@@ -105,7 +107,8 @@ async def test_a_second_backend_says_one_sentence_and_touches_nothing(
 
 
 async def _settled(kandev: Kandev) -> bool:
-    return all(one["acknowledged_seq"] == one["last_seq"] for one in (await instances(kandev)).values())
+    known = (await instances(kandev)).values()
+    return all(one.get("acknowledged_seq", 0) == one.get("last_seq", 0) > 0 for one in known)
 
 
 @pytest.mark.proves("SURVIVE-identity")
