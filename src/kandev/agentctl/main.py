@@ -47,6 +47,8 @@ FINDABLE_S = 2
 """How often it looks whether its file is still there."""
 BACKLOG = 512
 """Connections that wait to be accepted."""
+KEPT_S = 60
+"""An idle connection of a backend, which itself lets go of it much earlier."""
 CLOSE_S = 2
 """Streams get so long to take the last frames when agentctl ends."""
 
@@ -195,5 +197,6 @@ def server_config(app: Starlette) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
+        timeout_keep_alive=KEPT_S,
         timeout_graceful_shutdown=CLOSE_S,
     )

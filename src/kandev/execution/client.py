@@ -33,6 +33,11 @@ class NoConnection(Unreachable):
     """The request certainly did not reach agentctl: nobody listens there."""
 
 
+KEPT_S = 15.0
+"""How long an idle connection is used again: well below the time after which agentctl closes it. A request
+that meets the close is lost, and nobody can tell whether it arrived."""
+
+
 class Client:
     """Deadlines in seconds, each for the whole call."""
 
@@ -46,7 +51,7 @@ class Client:
             base_url=url,
             timeout=None,  # noqa: S113 - each call has its own deadline, for the whole of it
             trust_env=False,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=KEPT_S),
         )
 
     def headers(self) -> dict[str, str]:

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
+from kandev.agentctl import main
 from kandev.agentctl.grouping import folder_of, own_group
 from kandev.agentctl.looking import find_marked
+from kandev.execution import client
 from kandev.execution.local import LocalAgents
 from kandev.execution.sidecar import Sidecar, environment_for
 from kandev.ports.execution import LaunchSpec, Unreachable
@@ -140,6 +143,11 @@ def test_it_imports_nothing_heavy() -> None:
         env={"PYTHONPATH": str(SOURCES)},
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_backend_lets_go_of_an_idle_connection_long_before_agentctl_closes_it() -> None:
+    """A request that met the close would be lost, and nobody could tell whether it had arrived."""
+    assert main.server_config(Starlette()).timeout_keep_alive >= 2 * client.KEPT_S
 
 
 @pytest.fixture
