@@ -45,8 +45,9 @@ async def test_a_full_disk_hinders_until_a_write_succeeds(on_file: Store) -> Non
     assert await on_file.read(lambda tx: tx.note("large")) is None
     assert hindrance(on_file), "reading proves nothing"
     await on_file.write(lambda tx: raw(tx, "PRAGMA max_page_count = 1000000"))
-    assert hindrance(on_file) == ""
+    assert hindrance(on_file), "and so does a commit of nothing"
     await on_file.write(large)
+    assert hindrance(on_file) == ""
 
 
 @pytest.mark.proves("SURVIVE-read-only")
@@ -71,7 +72,14 @@ async def test_a_slow_disk_hinders_until_it_has_caught_up(on_file: Store) -> Non
         await on_file.write(lambda tx: gate.wait(20), deadline=0.01)
     assert "slow" in hindrance(on_file)
     gate.set()
-    await on_file.write(lambda tx: None)
+    await on_file.write(lambda tx: tx.set_note("caught", "up"))
+    assert hindrance(on_file) == ""
+    again = threading.Event()
+    with pytest.raises(Unavailable, match="slow"):
+        await on_file.read(lambda tx: again.wait(20), deadline=0.01)
+    again.set()
+    assert "slow" in hindrance(on_file)
+    await on_file.write(lambda tx: tx.set_note("caught", "up"))
     assert hindrance(on_file) == ""
 
 

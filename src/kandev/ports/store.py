@@ -219,7 +219,8 @@ class Store(Protocol):
     @property
     def hindrance(self) -> str | None:
         """Why nothing can be written at present (a full, slow or read-only disk), as a sentence: from a write
-        that failed for that reason to the next that does not. None: nothing is known."""
+        that failed for that reason, or a read that was not answered in time, to the next write that
+        succeeds. None: nothing is known."""
 
     async def write(self, f: Callable[[Tx], T], deadline: float | None = None) -> T:
         """`deadline` in seconds (None: the store's setting); at it StoreFault, and the write may still

@@ -100,7 +100,11 @@ class SqlStore:
 
     async def read(self, f: Callable[[Tx], T], deadline: float | None = None) -> T:
         """Runs `f` in a snapshot."""
-        return await self._ask(self._reads, f, deadline, SLOW_READ)
+        try:
+            return await self._ask(self._reads, f, deadline, SLOW_READ)
+        except SlowDisk as slow:
+            self._home.hindrance = self._home.hindrance or slow.message
+            raise
 
     async def close(self) -> None:
         """Finishes all that was begun. StoreFault when nothing gets finished for `commit_s`; may be called
