@@ -23,6 +23,7 @@ from kandev.core.effects import (
 from kandev.core.machines import WIRE_MOVES
 from kandev.core.records import Notification, SessionRecord
 from kandev.core.session import Answer, Launch, Outcome, Session, TurnRef
+from kandev.core.steps import FELL_ASLEEP
 from kandev.core.views import turn_id, wire_state
 from kandev.ports.store import Tx
 from tests.simulation.world import World
@@ -260,6 +261,9 @@ class Watcher:
             case "end":
                 lives = value.execution == execution and value.launch in (Launch.STARTING, Launch.READY)
                 self.holds(not lives, rule, sentence)
+                if value.closing == FELL_ASLEEP:
+                    living = {one.spec.execution for one in self.world.living()}
+                    self.holds(execution not in living, "asleep", f"{execution} is called asleep, and works")
 
     def cancelled(self, turn: TurnRef | None) -> None:
         """A cancel reaches an agent that works on this turn."""
