@@ -10,8 +10,12 @@ from tests.e2e.scenes import said
 from .bed import Bed, BedAgent
 from .working import HONEST, begin
 
+ASKING = ("gemini", "opencode")
+"""The agents that ask their client; behind its adapter Codex asks a reviewer of its own."""
+
 
 @pytest.mark.field("B47")
+@pytest.mark.parametrize("real_agent", ASKING, indirect=True)
 async def test_a_rejected_edit_is_not_made_and_ends_no_session(
     tmp_path: Path, bed: Bed, real_agent: BedAgent
 ) -> None:
