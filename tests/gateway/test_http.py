@@ -23,7 +23,7 @@ async def test_an_action_answers_its_payload(house: House) -> None:
 @pytest.mark.proves("STORE-damaged-running")
 async def test_a_damaged_database_is_no_health(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (await house.http.get("/health")).json() == {"status": "ok", "version": "0.1.0"}
-    monkeypatch.setattr(InlineStore, "trouble", "The database is damaged.")
+    monkeypatch.setattr(InlineStore, "damage", "The database is damaged.")
     answer = await house.http.get("/health")
     assert answer.status_code == 503
     assert answer.json() == {"status": "damaged", "version": "0.1.0", "error": "The database is damaged."}
