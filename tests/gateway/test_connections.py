@@ -45,9 +45,13 @@ async def everything(reader: asyncio.StreamReader) -> str:
 
 
 @pytest.fixture
-def remarks(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+def remarks(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], list[str]]]:
     """What was written to the log, as far as an operator sees it."""
     caplog.set_level(logging.WARNING)
+    # A backend that ran in this process before spares what it said a moment ago.
+    monkeypatch.setattr(logging.getLogger("uvicorn.error"), "filters", [])
     yield lambda: [record.getMessage() for record in caplog.records]
 
 
@@ -338,7 +342,8 @@ async def test_pings_of_a_client_that_takes_nothing_are_not_answered_without_end
             while len(sizes) < 100_000:
                 await asyncio.sleep(0.01)
         client.transport.abort()
-    assert 0 < max(sizes) < 2 * connections.PONGS_BYTES
+    # The pings of one read (asyncio's are 256 KiB) are answered together: so much may come on top.
+    assert 0 < max(sizes) < 2 * connections.PONGS_BYTES + (256 << 10)
 
 
 async def test_requests_whose_content_is_large_wait_for_those_before_them() -> None:
