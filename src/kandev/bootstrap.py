@@ -46,7 +46,8 @@ from kandev.ports.store import Store
 from kandev.runtime.booking import Stamp
 from kandev.runtime.health import watch
 from kandev.runtime.orphans import end_orphans
-from kandev.runtime.registry import Outer, Sessions
+from kandev.runtime.outer import Outer
+from kandev.runtime.registry import Sessions
 from kandev.runtime.restored import Seen, settle, went_back
 from kandev.storage.opening import open_store
 from kandev.tracing import tracing

@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-MODULES = ("views", "steps", "machines", "asks", "reports", "decide", "task")
+MODULES = (
+    "views",
+    "steps",
+    "machines",
+    "sending",
+    "queueing",
+    "questions",
+    "asks",
+    "reports",
+    "decide",
+    "task",
+)
 """In the order in which they import each other."""
 
 
@@ -63,13 +74,13 @@ MUTANTS = (
         "retry=s.retry",
     ),
     Mutant("last in, first out", "views", "else s.queue[:1]\n", "else s.queue[-1:]\n"),
-    Mutant("a parked queue runs", "views", "() if s.parked or s.retry", "() if s.retry"),
-    Mutant("no back-off after a refusal", "views", "() if s.parked or s.retry", "() if s.parked"),
+    Mutant("a parked queue runs", "views", "() if held(s) or s.retry", "() if s.retry"),
+    Mutant("no back-off after a refusal", "views", "() if held(s) or s.retry", "() if held(s)"),
     Mutant(
         "a first prompt without its first message",
         "views",
-        "s.queue[:1] if s.generation == 0 and",
-        "s.queue[:0] if s.generation == 0 and",
+        "s.queue[:1] if not s.spoken and",
+        "s.queue[:0] if not s.spoken and",
     ),
     Mutant("no deadline for a cancel", "views", 'due.add(Timer("end", _end(s, s.turn)))', "pass"),
     Mutant("an agent that obeyed is replaced", "views", "if turn.heard else", "if False else"),
@@ -196,32 +207,37 @@ MUTANTS = (
         "resuming=True, refusals=0",
         "resuming=True, parked=None, refusals=0",
     ),
-    Mutant("a peer releases a parked queue", "asks", "releases=by_person and idle", "releases=idle"),
+    Mutant("a peer releases a parked queue", "sending", 'releases = entry.by == "person" and', "releases ="),
     Mutant(
         "a peer overtakes",
-        "asks",
-        "jumps = s.launch is not Launch.LOST and by_person and",
-        "jumps = s.launch is not Launch.LOST and",
+        "sending",
+        'return given.entry.by == "person" and (',
+        "return (",
     ),
-    Mutant("a message to what is over", "asks", "if s.outcome in LEFT_BY_RESUME_ONLY:", "if False:"),
-    Mutant("the queue has no limit", "asks", "if given.limit and size >= given.limit and", "if False and"),
+    Mutant(
+        "a message to what is over",
+        "sending",
+        "known)\n    if s.outcome in LEFT_BY_RESUME_ONLY:",
+        "known)\n    if False:",
+    ),
+    Mutant("the queue has no limit", "sending", "if given.limit and size >= given.limit and", "if False and"),
     Mutant(
         "the same entry twice",
-        "asks",
+        "sending",
         "(*s.queue, *in_turn(s)) if e.id == given.entry.id), None):",
         "(*s.queue, *in_turn(s)) if e.id == given.entry.id), None) and False:",
     ),
     Mutant(
         "a removed entry keeps its promise",
-        "asks",
-        "jumps=tuple(j for j in s.jumps if j != found.id)",
+        "queueing",
+        "jumps=tuple(j for j in s.jumps if j not in gone)",
         "jumps=s.jumps",
     ),
     Mutant(
         "a claimed entry can be removed",
-        "asks",
-        "next((e for e in s.queue if e.id == given.entry), None)",
-        "next((e for e in (*s.queue, *in_turn(s)) if e.id == given.entry), None)",
+        "queueing",
+        "next((e for e in s.queue if e.id == entry), None)",
+        "next((e for e in (*s.queue, *in_turn(s)) if e.id == entry), None)",
     ),
     Mutant("an agent sleeps beside its turn", "views", "READY and s.turn is None and", "READY and"),
     Mutant(

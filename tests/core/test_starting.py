@@ -60,7 +60,7 @@ from tests.core.story import (
 def test_a_launch_with_a_prompt_goes_straight_to_running() -> None:
     s = starting()(up())
     assert s.wire == "RUNNING" and s.s.phase is Phase.DISPATCHING and s.has(TurnOpened)
-    assert s.owed == (Follow("s.1"), Prompt(TurnRef("s.1", 1), ("M",)))
+    assert s.owed == (Follow("s.1"), Prompt(TurnRef("s.1", 1), ("M",), introduces=True))
 
 
 @pytest.mark.field("A31")

@@ -31,7 +31,8 @@ from kandev.gateway.hub import Hub
 from kandev.gateway.pages import About
 from kandev.ports.catalogue import KnownAgent
 from kandev.runtime.deadlines import Deadlines
-from kandev.runtime.registry import Outer, Sessions
+from kandev.runtime.outer import Outer
+from kandev.runtime.registry import Sessions
 from kandev.storage.opening import open_inline
 from kandev.usecases.context import Context
 from tests.fakes.agentctl import SimAgentctl, SimAgents

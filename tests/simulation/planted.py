@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from kandev.core import asks, decide, reports, task
+from kandev.core import decide, reports, sending, task
 from kandev.core.effects import Note, Prompt, Reply, Teardown
 from kandev.core.errors import StoreFault
 from kandev.core.inputs import Asleep, Ended, Gone, Refused, Send, Taken
@@ -190,7 +190,7 @@ def _full_is_no_limit() -> contextlib.AbstractContextManager[Any]:
             return stored, (*notes, *more)
         return after, notes
 
-    really = asks.send
+    really = sending.send
     return patch.dict(decide._HANDLERS, {Send: send})
 
 

@@ -22,7 +22,8 @@ from kandev.ports.store import Tx
 from kandev.ports.worktrees import Worktrees
 from kandev.runtime import keeper
 from kandev.runtime.deadlines import Deadlines
-from kandev.runtime.registry import Outer, Sessions
+from kandev.runtime.outer import Outer
+from kandev.runtime.registry import Sessions
 from kandev.storage import schema
 from kandev.storage.sql.engine import connect_memory
 from kandev.storage.sql.group import write_together

@@ -1,6 +1,6 @@
 """What a session does next. Pure: no I/O, no clock, no await.
 
-Four ideas carry the rules (`asks`, `reports`):
+Four ideas carry the rules (`sending`, `queueing`, `asks`, `questions`, `reports`):
 
 * A handler only changes facts. `_next` alone starts turns and processes; it runs after every input, so
   nothing that may run is ever left lying.
@@ -16,16 +16,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kandev.core import asks, reports
+from kandev.core import asks, questions, queueing, reports, sending
 from kandev.core.effects import Claimed, Dropped, LaunchOver, Note, Review, TurnOpened
 from kandev.core.inputs import (
     Allow,
+    AskPerson,
     Asleep,
+    AutoRun,
     Awake,
     Cancel,
     CancelFailed,
     CancelHeard,
     CancelUnheard,
+    Clear,
+    Drain,
+    Edit,
     Ended,
     Exited,
     Expired,
@@ -38,20 +43,26 @@ from kandev.core.inputs import (
     OwnTurn,
     PermissionAsked,
     PermissionDone,
+    QuestionDone,
+    QuestionLeft,
+    QuestionReport,
     Ready,
     Refused,
     Remembered,
     Remove,
+    Reorder,
+    Respond,
     Resume,
     Said,
     Send,
+    SendNow,
     Stop,
     Taken,
     TurnReport,
 )
 from kandev.core.machines import check
 from kandev.core.session import Launch, Outcome, Phase, Session, Turn, TurnRef
-from kandev.core.steps import CANCELLED_BY_A_PERSON, NOT_PROVEN_GONE, Step, replies, silent
+from kandev.core.steps import CANCELLED_BY_A_PERSON, CLAIMED, NOT_PROVEN_GONE, Step, replies, silent
 from kandev.core.views import batch, timers, wire_state
 
 
@@ -86,7 +97,8 @@ def recovered(s: Session) -> Session:
     if s.turn and s.launch is Launch.ABSENT:
         s = replace(s, launch=Launch.CLOSING, closing="its process was not known any more")
     turn = replace(s.turn, asks=(), entries=silent(s.turn.entries)) if s.turn else None
-    return replace(s, queue=silent(s.queue), turn=turn)
+    in_hand = tuple(replace(q, answer=q.answer and replace(q.answer, asks=())) for q in s.questions)
+    return replace(s, queue=silent(s.queue), turn=turn, questions=in_hand)
 
 
 def _aside(s: Session, report: Input) -> tuple[Session, Input]:
@@ -121,6 +133,8 @@ def _stale(s: Session, given: Input) -> bool:
             up = s.launch is Launch.READY or (s.launch is Launch.CLOSING and s.journal is not None)
             idle = s.turn is None and up and s.outcome is Outcome.OPEN
             return not idle or turn.execution != s.execution
+        case QuestionReport():
+            return questions.stale(s, given)
         case TurnReport(turn):
             return s.turn is None or s.turn.ref != turn or _contradicts(s, s.turn, given)
     return False
@@ -128,7 +142,7 @@ def _stale(s: Session, given: Input) -> bool:
 
 def _contradicts(s: Session, turn: Turn, given: TurnReport) -> bool:
     """About the present turn, and yet of no consequence."""
-    if s.launch is not Launch.READY and turn.ending == "user":
+    if s.launch is not Launch.READY and turn.ending in CLAIMED:
         return True  # we claimed its end: the real one is late
     match given:
         case Refused():
@@ -196,8 +210,18 @@ def _nothing_to_say(before: Session, after: Session, notes: tuple[Note, ...]) ->
 
 
 _HANDLERS: Mapping[type, Callable[[Session, Any], Step]] = {
-    Send: asks.send,
-    Remove: asks.remove,
+    Send: sending.send,
+    SendNow: sending.send_now,
+    Remove: queueing.remove,
+    Clear: queueing.clear,
+    Edit: queueing.edit,
+    Reorder: queueing.reorder,
+    Drain: queueing.drain,
+    AutoRun: queueing.auto_run,
+    AskPerson: questions.ask,
+    Respond: questions.respond,
+    QuestionLeft: questions.left,
+    QuestionDone: questions.done,
     Cancel: asks.cancel,
     Stop: asks.stop,
     Resume: asks.resume,

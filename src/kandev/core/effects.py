@@ -29,10 +29,12 @@ class Follow:
 
 @dataclass(frozen=True)
 class Prompt:
-    """Hand the entries over as one prompt; the dispatch id is the turn's. Ends with `Taken` or `Refused`."""
+    """Hand the entries over as one prompt; the dispatch id is the turn's. `introduces`: the agent is told
+    first where it is and what it may do. Ends with `Taken` or `Refused`."""
 
     turn: TurnRef
     entries: tuple[str, ...]
+    introduces: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,16 @@ class AnswerPermission:
     answer: Answer
 
 
-Owed = Start | Follow | Prompt | CancelTurn | Teardown | Doze | AnswerPermission
+@dataclass(frozen=True)
+class HandAnswer:
+    """Hand a person's answer to the tool call that waits for it. Ends with `QuestionDone`."""
+
+    turn: TurnRef
+    question: str
+    entry: str
+
+
+Owed = Start | Follow | Prompt | CancelTurn | Teardown | Doze | AnswerPermission | HandAnswer
 
 
 def execution_of(effect: Owed) -> str:
@@ -79,7 +90,7 @@ def execution_of(effect: Owed) -> str:
     match effect:
         case Start(execution) | Follow(execution) | Teardown(execution) | Doze(execution):
             return execution
-        case Prompt(turn) | CancelTurn(turn) | AnswerPermission(turn):
+        case Prompt(turn) | CancelTurn(turn) | AnswerPermission(turn) | HandAnswer(turn):
             return turn.execution
 
 
@@ -87,7 +98,7 @@ def execution_of(effect: Owed) -> str:
 class Timer:
     """A deadline. One that is not in `views.timers` any more is history."""
 
-    kind: Literal["accept", "end", "start", "close", "retry", "ask", "cancel", "idle", "doze"]
+    kind: Literal["accept", "end", "start", "close", "retry", "ask", "cancel", "idle", "doze", "question"]
     key: str | TurnRef | int | tuple[TurnRef | str, int] | tuple[TurnRef, int, int]
 
 
@@ -129,11 +140,26 @@ class Returned:
 
 
 @dataclass(frozen=True)
+class Edited:
+    """An entry that waits says something else."""
+
+    entry: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Entries wait in other places: `(entry, place)`."""
+
+    places: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
 class Fate:
     """Where an entry ended."""
 
     entry: str
-    fate: Literal["delivered", "unknown", "removed"]
+    fate: Literal["delivered", "unknown", "removed", "replaced"]
     turn: TurnRef | None = None
     by: str | None = None
 
@@ -147,8 +173,8 @@ class TurnOpened:
 
 @dataclass(frozen=True)
 class TurnClosed:
-    """It is over. `cause`: `agent`, `user`, `process`, `stopped`, `refused`, `lost`; `stop_reason`: the
-    agent's word, or ours."""
+    """It is over. `cause`: `agent`, `user`, `interrupted` (a message took its place), `process`, `stopped`,
+    `refused`, `lost`; `stop_reason`: the agent's word, or ours."""
 
     turn: TurnRef
     stop_reason: str
@@ -194,6 +220,26 @@ class PermissionClosed:
 
 
 @dataclass(frozen=True)
+class QuestionOpened:
+    """A question for the transcript. `payload`: what a person is shown."""
+
+    turn: TurnRef
+    question: str
+    payload: dict[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class QuestionClosed:
+    """How it ended: `answered`, `declined`, `cancelled`, `expired`."""
+
+    question: str
+    outcome: Literal["answered", "declined", "cancelled", "expired"]
+    by: str | None = None
+    answer: str | None = None
+    """The id of the entry."""
+
+
+@dataclass(frozen=True)
 class LaunchOver:
     """A launch is over without a turn: it failed (`error`), was cancelled, or there was nothing to say."""
 
@@ -228,6 +274,8 @@ Note = (
     | Enqueued
     | Claimed
     | Returned
+    | Edited
+    | Placed
     | Fate
     | TurnOpened
     | TurnClosed
@@ -235,6 +283,8 @@ Note = (
     | Line
     | PermissionOpened
     | PermissionClosed
+    | QuestionOpened
+    | QuestionClosed
     | LaunchOver
     | ExecutionOver
     | Review

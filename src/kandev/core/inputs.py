@@ -3,7 +3,8 @@
 Every report may come twice, late and in any order; a later one implies the earlier ones.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from kandev.core.effects import Timer
 from kandev.core.session import Answer, Entry, Outcome, TurnRef
@@ -24,17 +25,29 @@ class Draft:
     content: str
     message_id: str
     sender_task_id: str | None = None
+    sender_session_id: str | None = None
     key: str | None = None
     """Idempotency key, unique per sender and target task in the store."""
 
 
 @dataclass(frozen=True)
+class Interrupt:
+    """The message takes the place of the turn that its sender saw (`views.current_turn`; None: no turn was
+    there). A turn that came after that is not its business."""
+
+    noted: TurnRef | None
+
+
+@dataclass(frozen=True)
 class Send(Ask):
-    """A message. `limit` is the queue's (0: none)."""
+    """A message. `limit` is the queue's (0: none). `patient`: strictly behind what waits, and it releases
+    nothing."""
 
     entry: Entry
     draft: Draft
     limit: int = 0
+    interrupt: Interrupt | None = None
+    patient: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,65 @@ class Remove(Ask):
     """Take an entry out of the queue."""
 
     entry: str
+    by: str = "user"
+
+
+@dataclass(frozen=True)
+class Clear(Ask):
+    """Take every entry out of the queue."""
+
+    by: str = "user"
+
+
+@dataclass(frozen=True)
+class Edit(Ask):
+    """Other words for an entry that waits."""
+
+    entry: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Reorder(Ask):
+    """Let the entries wait in this order: every one of them, once."""
+
+    entries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SendNow(Ask):
+    """A person lets an entry that waits take the place of the current turn, and the queue run again."""
+
+    entry: str
+
+
+@dataclass(frozen=True)
+class Drain(Ask):
+    """Run the queue now, as far as it runs by itself."""
+
+
+@dataclass(frozen=True)
+class AutoRun(Ask):
+    """A person's switch: whether the queue runs by itself. On releases what is parked."""
+
+    on: bool
+
+
+@dataclass(frozen=True)
+class AskPerson(Ask):
+    """The agent asks by a tool call. `payload`: what a person is shown."""
+
+    question: str
+    payload: dict[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Respond(Ask):
+    """A person's answer to a question; without an entry it is declined."""
+
+    question: str
+    entry: Entry | None = None
+    draft: Draft | None = None
     by: str = "user"
 
 
@@ -157,6 +229,25 @@ class PermissionDone(TurnReport):
 
 
 @dataclass(frozen=True)
+class QuestionReport:
+    """About one question."""
+
+    question: str
+
+
+@dataclass(frozen=True)
+class QuestionLeft(QuestionReport):
+    """The agent's tool call does not wait for the answer any more."""
+
+
+@dataclass(frozen=True)
+class QuestionDone(QuestionReport):
+    """What became of an answer that was in hand. `served`: the tool call took it (None: nobody can tell)."""
+
+    served: bool | None
+
+
+@dataclass(frozen=True)
 class ExecutionReport:
     """About one execution."""
 
@@ -251,4 +342,4 @@ class Expired:
     timer: Timer
 
 
-Input = Ask | TurnReport | ExecutionReport | Expired
+Input = Ask | TurnReport | QuestionReport | ExecutionReport | Expired

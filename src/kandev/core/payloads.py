@@ -11,7 +11,7 @@ from kandev.core.board import Profile, Repository, Step, Task, Workflow, Workspa
 from kandev.core.records import EntryRecord, SessionRecord, TurnRecord
 from kandev.core.session import Session
 from kandev.core.transcript import Message
-from kandev.core.views import execution_status, wire_state
+from kandev.core.views import execution_status, held, wire_state
 
 HIDDEN = "***"
 
@@ -127,7 +127,7 @@ def session(
     active = turn_payload(turn) if turn is not None and value.turn is not None else None
     return {
         **_known(waiting_for=row.waiting_for, execution=execution, active_turn=active),
-        **_known(parked_reason=value.parked, error=row.error, agent=row.agent),
+        **_known(parked_reason=held(value), error=row.error, agent=row.agent),
         **_known(
             worktree_path=worktree.path if worktree else None, branch=worktree.branch if worktree else None
         ),
@@ -149,7 +149,7 @@ def session(
 
 def queue(value: Session, queue_max: int) -> dict[str, Any]:
     """How many messages wait, how many may, and whether they run by themselves."""
-    return {"count": len(value.queue), "max": queue_max, "auto_run": value.parked is None}
+    return {"count": len(value.queue), "max": queue_max, "auto_run": held(value) is None}
 
 
 def turn_payload(row: TurnRecord) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from kandev.core import questions
 from kandev.core.effects import (
     ExecutionOver,
     Fate,
@@ -44,6 +45,7 @@ from kandev.core.inputs import (
 from kandev.core.session import Answer, Entry, Launch, Outcome, Permission, Session, Turn
 from kandev.core.steps import (
     CANCELLED_BY_A_PERSON,
+    CLAIMED,
     COMPLETED,
     FELL_ASLEEP,
     NOT_PROVEN_GONE,
@@ -73,7 +75,7 @@ def taken(s: Session, given: TurnReport) -> Step:
     told = replies((a for e in turn.entries for a in e.asks), "sent")
     fates = tuple(Fate(e.id, "delivered", turn.ref) for e in turn.entries)
     turn = replace(turn, taken=True, entries=silent(turn.entries))
-    return replace(s, refusals=0, turn=turn), (*told, *fates)
+    return replace(s, refusals=0, turn=turn, introduced=True, spoken=True), (*told, *fates)
 
 
 def _stopped(s: Session) -> bool:
@@ -104,7 +106,7 @@ def refused(s: Session, given: Refused) -> Step:
     assert turn is not None
     back = Returned(tuple(e.id for e in turn.entries))
     s = give_back(s)
-    if turn.ending is not None or s.outcome is not Outcome.OPEN:
+    if turn.ending not in (None, "interrupt") or s.outcome is not Outcome.OPEN:
         s, notes = _over(s, "refused", "refused")
         return s, (back, *notes)
     refusals = s.refusals + 1
@@ -189,6 +191,7 @@ def ready(s: Session, given: Ready) -> Step:
         journal=given.journal,
         seen=0,
         conversation=given.conversation or s.conversation,
+        introduced=s.introduced and given.memory is True,
     )
     if given.memory is False:
         return s, (Line("status", "The agent starts without memory of the earlier conversation."),)
@@ -229,7 +232,7 @@ def exited(s: Session, given: Exited) -> Step:
     why = f"{given.why} (exit code {given.exit_code})" if seen else given.why
     line: tuple[Note, ...] = ()
     told: tuple[Note, ...] = ()
-    if s.turn is not None and s.turn.ending == "user" and not seen:
+    if s.turn is not None and s.turn.ending in CLAIMED and not seen:
         # Nobody saw it end: it was gone before the cancel, which has ended nothing.
         told = replies(s.turn.asks, "not_running", NOT_RUNNING)
         s = replace(s, turn=replace(s.turn, ending=None, ended_by=None, asks=()))
@@ -269,8 +272,10 @@ def gone(s: Session, given: Gone) -> Step:
         text = f"Processes that could not be ended: {', '.join(given.survivors)}."
         named = (Line("error", text, {"survivors": list(given.survivors)}),)
     cause = "lost" if given.exit_code is None else "process"  # lost: nobody saw how it ended
-    s, notes = _without_process(replace(s, launch=Launch.ABSENT), given.taken, cause, fault)
-    return replace(s, closing=None, force=False, looked=False, journal=None), (over, *named, *notes)
+    s, answers = questions.without_process(replace(s, launch=Launch.ABSENT))
+    s, notes = _without_process(s, given.taken, cause, fault)
+    s = replace(s, closing=None, force=False, looked=False, journal=None)
+    return s, (over, *named, *answers, *notes)
 
 
 def _without_process(s: Session, was_taken: bool | None, cause: str, why: str | None) -> Step:
@@ -288,7 +293,7 @@ def _without_process(s: Session, was_taken: bool | None, cause: str, why: str | 
         cause = "process"
         told = (Returned(tuple(e.id for e in turn.entries)),)
         s = give_back(s)
-    s, notes = _over(s, "process_ended", cause, None if turn.ending == "user" else why)
+    s, notes = _over(s, "process_ended", cause, None if turn.ending in CLAIMED else why)
     return s, (*told, *notes)
 
 
@@ -310,7 +315,9 @@ def expired(s: Session, given: Expired) -> Step:
         case Timer("start"):
             return launch_failed(s, LaunchFailed(s.execution, "it gave no answer in time"))
         case Timer("close"):
+            s, answers = questions.without_process(s)
             s, notes = _without_process(s, None, "lost", NOT_PROVEN_GONE)
+            notes = (*answers, *notes)
             line = Line(
                 "error", "The agent's process could not be proven gone: nothing is started beside it."
             )
@@ -323,6 +330,8 @@ def expired(s: Session, given: Expired) -> Step:
         case Timer("doze"):
             # Nobody said what became of it: its journal does.
             return awake(s), ()
+        case Timer("question", question):
+            return questions.expired(s, str(question))
         case Timer(_, ask):
             return _no_longer_waits(s, str(ask))
 
@@ -337,7 +346,8 @@ def _no_longer_waits(s: Session, ask: str) -> Step:
     turn = s.turn and replace(
         s.turn, asks=tuple(a for a in s.turn.asks if a != ask), entries=without(s.turn.entries)
     )
-    s = replace(s, turn=turn, queue=without(s.queue))
+    in_hand = tuple(replace(q, answer=without((q.answer,))[0]) if q.answer else q for q in s.questions)
+    s = replace(s, turn=turn, queue=without(s.queue), questions=in_hand)
     return s, replies((ask,), "timeout" if cancels else "queued", TIMED_OUT if cancels else None)
 
 
@@ -359,6 +369,9 @@ def _over(s: Session, stop_reason: str, cause: str, error: str | None = None) ->
         line = Line("status", f"Turn cancelled by {by}.", {"cancelled_by": by}, turn.ref)
         parked = CANCELLED_BY_A_PERSON if s.queue and not s.jumps else s.parked
         return replace(s, parked=parked), (*told, TurnClosed(turn.ref, "cancelled", "user"), line, Review())
+    if turn.ending == "interrupt":
+        # What takes its place is promised the next turn; where that was taken back, the task may be reviewed.
+        return s, (*told, TurnClosed(turn.ref, "cancelled", "interrupted"), Review())
     notes = (
         *told,
         TurnClosed(turn.ref, stop_reason, cause, error),

@@ -45,8 +45,11 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
-Ending = Literal["user", "replace", "stop"]
-"""Why we end a turn: a person's cancel, no answer about its prompt in time, or the session's stop."""
+Ending = Literal["user", "interrupt", "replace", "stop"]
+"""Why we end a turn: a person's cancel, a message that takes its place (silent), no answer about its prompt
+in time, or the session's stop."""
+By = Literal["person", "peer", "workflow", "automation", "answer"]
+"""Whose message it is; `answer`: a person's, to a question of the agent that did not wait for it."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,13 @@ class Entry:
     """A message that waits for a turn, or is in one. Its text is in the store."""
 
     id: str
-    by: Literal["person", "peer", "workflow"] = "person"
+    by: By = "person"
     place: int = 0
-    """Never changes: where an entry that comes back goes to."""
+    """Where an entry that comes back goes to; only a person's reordering changes it."""
     asks: tuple[str, ...] = ()
     """Who waits to hear whether the agent took it."""
+    coalesce: str | None = None
+    """An automation's: a later one of the same key replaces it while it waits."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,19 @@ class Permission:
 
 
 @dataclass(frozen=True)
+class Question:
+    """A question of the agent that is open, or whose answer is on its way to the agent's tool call."""
+
+    id: str
+    turn: TurnRef
+    """In which it was asked."""
+    waits: bool = True
+    """The tool call is still there to take the answer."""
+    answer: Entry | None = None
+    """Given, and in hand until it is known whether the tool call took it."""
+
+
+@dataclass(frozen=True)
 class Session:
     """The value. Committed whole, by compare-and-set on the version of its row."""
 
@@ -129,7 +147,9 @@ class Session:
     jumps: tuple[str, ...] = ()
     """Entries that are promised the next turn, together and before the others."""
     parked: str | None = None
-    """Why the queue does not run by itself."""
+    """Why the queue does not run by itself, as long as something waits in it."""
+    auto_run: bool = True
+    """A person's switch, which stays: off, the queue does not run by itself, be it empty or not."""
     retry: bool = False
     """The agent refused a prompt; a timer tries again."""
     refusals: int = 0
@@ -142,12 +162,17 @@ class Session:
     looked: bool = False
     """Its process tree was ended and looked at; the teardown reads what the journal still says."""
     permissions: tuple[Permission, ...] = ()
+    questions: tuple[Question, ...] = ()
     journal: str | None = None
     """The journal of the present execution; frames of another are not followed."""
     seen: int = 0
     """Last journal position of the present execution whose consequences are committed."""
     conversation: str | None = None
     """What takes up the agent's conversation in a new process."""
+    introduced: bool = False
+    """The present conversation has taken a prompt that began with the context block."""
+    spoken: bool = False
+    """An agent has taken a prompt of this session."""
     cancellations: int = 0
     """Grows with every change of `cancellation_pending`."""
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
-from kandev.core.effects import Note, PermissionClosed, Reply
+from kandev.core.effects import Note, PermissionClosed, QuestionClosed, Reply
 from kandev.core.session import Answer, Ending, Entry, Permission, Session
 
 Step = tuple[Session, tuple[Note, ...]]
@@ -16,6 +16,8 @@ NOT_PROVEN_GONE: Final = "the old process is not proven gone"
 """Why a queue is parked otherwise."""
 FELL_ASLEEP: Final = "it had nothing to do"
 """Why a process is ended whose session sleeps."""
+CLAIMED: Final = ("user", "interrupt")
+"""Our intents that decide by themselves what the turn's end means."""
 NOT_RUNNING: Final = "agent not running"
 TIMED_OUT: Final = "cancel timed out, still under way"
 """What a cancel hears, in the contract's words."""
@@ -31,13 +33,22 @@ def silent(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     return tuple(replace(e, asks=()) if e.asks else e for e in entries)
 
 
-def ending(s: Session, why: Ending, by: str | None = None) -> Session:
+def ending(s: Session, why: Ending, by: str | None = None) -> Step:
     """Record the intent. Everything that the turn asked is answered as cancelled."""
-    assert s.turn is not None
+    s, unasked = dropped(s, "cancelled", by)
+    if s.turn is None:
+        return s, unasked
     permissions = tuple(replace(p, answer=p.answer or Answer()) for p in s.permissions)
     attempt = s.turn.attempt + (s.turn.ending is None)
     turn = replace(s.turn, ending=why, attempt=attempt, ended_by=by or s.turn.ended_by)
-    return replace(s, turn=turn, permissions=permissions)
+    return replace(s, turn=turn, permissions=permissions), unasked
+
+
+def dropped(s: Session, outcome: Literal["cancelled", "expired"], by: str | None = None) -> Step:
+    """Nobody is asked any more. An answer that is in hand stays there until its way is known."""
+    kept = tuple(q for q in s.questions if q.answer is not None)
+    told = tuple(QuestionClosed(q.id, outcome, by) for q in s.questions if q.answer is None)
+    return replace(s, questions=kept), told
 
 
 def give_back(s: Session) -> Session:

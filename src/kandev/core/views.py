@@ -1,10 +1,13 @@
 """What follows from a session's value: its wire state, what is owed, what is waited for. No rules."""
 
+from typing import Final
+
 from kandev.core.effects import (
     AnswerPermission,
     CancelTurn,
     Doze,
     Follow,
+    HandAnswer,
     Owed,
     Prompt,
     Start,
@@ -12,6 +15,9 @@ from kandev.core.effects import (
     Timer,
 )
 from kandev.core.session import Entry, Launch, Outcome, Session, Turn, TurnRef
+
+SWITCHED_OFF: Final = "auto-run was switched off"
+"""Why a queue is parked by a person's switch."""
 
 
 def wire_state(s: Session) -> str:
@@ -47,9 +53,36 @@ def execution_status(s: Session) -> str | None:
 
 
 def waiting_for(s: Session) -> str | None:
-    """`permission` while the agent waits for a decision of ours."""
-    open_ones = s.launch is Launch.READY and any(p.answer is None for p in s.permissions)
-    return "permission" if open_ones else None
+    """`permission` while the agent waits for a decision of ours, `question` for an answer."""
+    if s.launch is Launch.READY and any(p.answer is None for p in s.permissions):
+        return "permission"
+    return "question" if asks_a_person(s) else None
+
+
+def asks_a_person(s: Session) -> bool:
+    """A question is open: then the queue does not run, and no workflow goes on."""
+    return any(q.answer is None for q in s.questions)
+
+
+def held(s: Session) -> str | None:
+    """Why the queue does not run by itself, as far as that is a person's matter."""
+    return s.parked or (None if s.auto_run else SWITCHED_OFF)
+
+
+def current_turn(s: Session) -> TurnRef | None:
+    """What somebody who interrupts now aims at: the turn under way, or the one that a launch will begin."""
+    return s.turn.ref if s.turn else coming_turn(s)
+
+
+def coming_turn(s: Session) -> TurnRef | None:
+    """The turn that a launch under way, or the next one, will begin."""
+    if s.turn is not None or not batch(s):
+        return None
+    if s.launch is Launch.STARTING:
+        return TurnRef(s.execution, s.generation + 1)
+    if s.launch in (Launch.CLOSING, Launch.DOZING):
+        return TurnRef(f"{s.id}.{s.executions + 1}", s.generation + 1)
+    return None
 
 
 def owed(s: Session) -> tuple[Owed, ...]:
@@ -67,19 +100,28 @@ def owed(s: Session) -> tuple[Owed, ...]:
     due: list[Owed] = [Follow(s.execution)]
     if s.turn:
         if not s.turn.taken:
-            due.append(Prompt(s.turn.ref, tuple(e.id for e in s.turn.entries)))
-        if s.turn.ending:
+            due.append(Prompt(s.turn.ref, tuple(e.id for e in s.turn.entries), not s.introduced))
+        if _cancels(s.turn):
             # agentctl answers the turn's permission requests itself, as part of its cancel: an answer of
             # ours beside it could reach the agent first and let it go on.
             due.append(CancelTurn(s.turn.ref, s.turn.attempt))
-        else:
+        elif not s.turn.ending:
             due += [AnswerPermission(s.turn.ref, p.request, p.answer) for p in s.permissions if p.answer]
+    due += [HandAnswer(q.turn, q.id, q.answer.id) for q in s.questions if q.answer]
     return tuple(due)
+
+
+def _cancels(turn: Turn) -> bool:
+    """A silent end waits until it is known whether the agent has the prompt: nobody is in a hurry to see
+    it end, and a cancel that comes too early is lost at some agents."""
+    return turn.ending is not None and (turn.taken or turn.ending != "interrupt")
 
 
 def timers(s: Session) -> frozenset[Timer]:
     """Everything that is waited for has an end."""
-    due = {Timer("ask", a) for e in (*s.queue, *in_turn(s)) for a in e.asks}
+    in_hand = tuple(q.answer for q in s.questions if q.answer)
+    due = {Timer("ask", a) for e in (*s.queue, *in_turn(s), *in_hand) for a in e.asks}
+    due |= {Timer("question", q.id) for q in s.questions if q.answer is None}
     if s.launch is Launch.STARTING:
         due.add(Timer("start", s.execution))
     if s.launch is Launch.CLOSING:
@@ -95,7 +137,7 @@ def timers(s: Session) -> frozenset[Timer]:
         if s.launch is Launch.READY:
             if not s.turn.taken:
                 due.add(Timer("accept", s.turn.ref))
-            if s.turn.ending:
+            if _cancels(s.turn):
                 due.add(Timer("end", _end(s, s.turn)))
     if s.retry:
         due.add(Timer("retry", s.generation))
@@ -120,9 +162,10 @@ def batch(s: Session) -> tuple[Entry, ...]:
         return ()
     jumping = tuple(e for i in s.jumps for e in s.queue if e.id == i)
     if jumping:
-        first = s.queue[:1] if s.generation == 0 and not s.parked else ()
+        # A session's first prompt begins with its first message.
+        first = s.queue[:1] if not s.spoken and not s.parked else ()
         return (*(e for e in first if e not in jumping), *jumping)
-    return () if s.parked or s.retry else s.queue[:1]
+    return () if held(s) or s.retry or asks_a_person(s) else s.queue[:1]
 
 
 def in_turn(s: Session) -> tuple[Entry, ...]:
@@ -132,8 +175,9 @@ def in_turn(s: Session) -> tuple[Entry, ...]:
 
 def needs_actor(s: Session) -> bool:
     """Whether something is under way, or would start by itself."""
-    runs = bool(s.queue) and not s.parked and s.outcome in (Outcome.OPEN, Outcome.COMPLETED)
-    return s.launch is not Launch.ABSENT or s.turn is not None or s.retry or s.resuming or runs
+    runs = bool(s.queue) and not held(s) and s.outcome in (Outcome.OPEN, Outcome.COMPLETED)
+    asks = bool(s.questions)
+    return s.launch is not Launch.ABSENT or s.turn is not None or s.retry or s.resuming or runs or asks
 
 
 def dispatch_id(turn: TurnRef) -> str:

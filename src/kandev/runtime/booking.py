@@ -13,6 +13,7 @@ from kandev.core import task as task_rules
 from kandev.core.board import Task
 from kandev.core.effects import (
     Claimed,
+    Edited,
     Enqueued,
     ExecutionOver,
     Fate,
@@ -21,18 +22,22 @@ from kandev.core.effects import (
     Note,
     PermissionClosed,
     PermissionOpened,
+    Placed,
+    QuestionClosed,
+    QuestionOpened,
     Returned,
     Review,
     Told,
     TurnClosed,
     TurnOpened,
 )
-from kandev.core.records import EntryRecord, ExecutionRecord, SessionRecord, TurnRecord
+from kandev.core.records import ExecutionRecord, SessionRecord, TurnRecord
 from kandev.core.session import Launch, Session
-from kandev.core.views import dispatch_id, execution_status, turn_id, waiting_for, wire_state
+from kandev.core.views import execution_status, held, turn_id, waiting_for, wire_state
 from kandev.ports.clock import Ids
 from kandev.ports.store import Tx
 from kandev.runtime import announcements
+from kandev.runtime.entries import Entries
 from kandev.runtime.pictures import picture
 from kandev.runtime.scribe import Scribe
 
@@ -64,20 +69,24 @@ class _Booking:
         self._scribe = Scribe(tx, stamp.ids, record.id, stamp.at, record.open_message)
         self._state = wire_state(after)
         self._error = record.error
+        self._entries = Entries(tx, record, self._scribe, stamp.at)
         self._review = False
         self._launch_over: LaunchOver | None = None
 
     def note(self, note: Note) -> None:
         match note:
-            case Enqueued():
-                self._enqueued(note)
-            case Claimed() | Returned() | Fate():
-                self._moved(note)
+            case Enqueued() | Claimed() | Returned() | Fate() | Edited() | Placed():
+                self._entries.note(note)
             case TurnOpened() | TurnClosed():
                 self._scribe.close()
                 self._turn(note)
             case Told() | Line() | PermissionOpened() | PermissionClosed():
                 self._written(note)
+            case QuestionOpened():
+                self._scribe.question(note)
+            case QuestionClosed(_, _, _, answer):
+                row = self._tx.entries.get(answer) if answer else None
+                self._scribe.question_closed(note, row.content if row else None)
             case LaunchOver():
                 self._launch_over = note
                 self._error = note.error
@@ -109,56 +118,6 @@ class _Booking:
         self._task(changed)
         self._announce(before, fresh, changed)
         return fresh
-
-    # -- entries ------------------------------------------------------------------------------
-
-    def _enqueued(self, note: Enqueued) -> None:
-        entry, draft, at = note.entry, note.draft, self._stamp.at
-        by = {"person": "user", "peer": "agent", "workflow": "workflow"}[entry.by]
-        self._tx.entries.insert(
-            EntryRecord(
-                id=entry.id,
-                session_id=self._record.id,
-                task_id=self._record.task_id,
-                message_id=draft.message_id,
-                content=draft.content,
-                queued_by=by,
-                place=entry.place,
-                state="queued",
-                queued_at=at,
-                at=at,
-                sender_task_id=draft.sender_task_id,
-                key=draft.key,
-            )
-        )
-
-    def _moved(self, note: Claimed | Returned | Fate) -> None:
-        match note:
-            case Claimed(turn, entries):
-                for row in self._rows(entries):
-                    claim = replace(
-                        row, state="claimed", dispatch_id=dispatch_id(turn), turn_id=turn_id(turn)
-                    )
-                    self._tx.entries.update(replace(claim, at=self._stamp.at))
-                    metadata = {"entry_id": row.id, "queued_by": row.queued_by}
-                    if row.sender_task_id:
-                        metadata["sender_task_id"] = row.sender_task_id
-                    self._scribe.user(row.message_id, row.content, turn, metadata)
-            case Returned(entries):
-                for row in self._rows(entries):
-                    back = replace(row, state="queued", dispatch_id=None, turn_id=None, at=self._stamp.at)
-                    self._tx.entries.update(back)
-                    self._scribe.delivery(row.message_id, "waiting")
-            case Fate(entry, fate, turn, by):
-                for row in self._rows((entry,)):
-                    end = replace(row, state=fate, by=by, at=self._stamp.at)
-                    self._tx.entries.update(replace(end, turn_id=turn_id(turn)) if turn else end)
-                    if fate != "delivered":
-                        self._scribe.delivery(row.message_id, fate)
-
-    def _rows(self, entries: tuple[str, ...]) -> list[EntryRecord]:
-        found = (self._tx.entries.get(e) for e in entries)
-        return [row for row in found if row is not None]
 
     # -- turns, executions, transcript ----------------------------------------------------------
 
@@ -266,9 +225,9 @@ class _Booking:
             self._notify_both("session.cancellation_changed", pending)
         self._announce_execution(before.value, fresh.value)
         waiting = [e.id for e in before.value.queue] != [e.id for e in fresh.value.queue]
-        if waiting or before.value.parked != fresh.value.parked:
+        if waiting or held(before.value) != held(fresh.value) or self._entries.reworded:
             queue = payloads.queue(fresh.value, self._stamp.queue_max)
-            reason = {"parked_reason": fresh.value.parked}
+            reason = {"parked_reason": held(fresh.value)}
             self._notify("message.queue.status_changed", {**queue, **reason})
         if self._looks_the_same(before, fresh):
             return

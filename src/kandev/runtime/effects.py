@@ -9,7 +9,6 @@ Not here: when something is owed (`core.views`), talking to agentctl (`ports.exe
 
 import asyncio
 import itertools
-import math
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -23,9 +22,11 @@ from kandev.core.effects import (
     Doze,
     ExecutionOver,
     Follow,
+    HandAnswer,
     Note,
     Owed,
     Prompt,
+    QuestionClosed,
     Start,
     Teardown,
     Timer,
@@ -43,6 +44,7 @@ from kandev.core.inputs import (
     Input,
     LaunchFailed,
     Looked,
+    QuestionDone,
     Ready,
     Refused,
     Taken,
@@ -51,28 +53,25 @@ from kandev.core.records import SessionRecord
 from kandev.core.session import TurnRef
 from kandev.core.views import dispatch_id
 from kandev.ports.execution import (
-    Agents,
     CancelRefused,
     Down,
     LaunchRefused,
     UnknownExecution,
     Unreachable,
 )
-from kandev.ports.store import Store
-from kandev.ports.worktrees import Worktrees
 from kandev.runtime.awake import Within
-from kandev.runtime.deadlines import Deadlines
+from kandev.runtime.deadlines import seconds
+from kandev.runtime.desk import Desk
 from kandev.runtime.launching import launch_spec
 from kandev.runtime.logbook import tell_the_log
+from kandev.runtime.outer import Outer
+from kandev.runtime.prompting import prompt_of
 from kandev.runtime.traces import performing
 
 Tell = Callable[[Input], Awaitable[None]]
 
 PAUSES_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Between attempts; the last one repeats."""
-UNANSWERED_S: Final = 2.0
-"""How much later than agentctl's own deadline we claim a turn's end: agentctl answers first unless it is
-gone."""
 OPENED_S: Final = 1.0
 """A try to follow that lasted so much longer than finding agentctl and opening a stream may take was a
 stream, or we were held up."""
@@ -88,15 +87,14 @@ class SessionEffects:
 
     def __init__(
         self,
-        agents: Agents,
-        store: Store,
-        worktrees: Worktrees,
-        deadlines: Deadlines,
+        outer: Outer,
+        desk: Desk,
         spawn: Callable[[Awaitable[None]], None],
         changed: Callable[[SessionRecord], None],
     ) -> None:
-        self._agents, self._store, self._worktrees = agents, store, worktrees
-        self._deadlines, self._spawn, self._changed = deadlines, spawn, changed
+        self._agents, self._store, self._worktrees = outer.agents, outer.store, outer.worktrees
+        self._deadlines, self._desk = outer.deadlines, desk
+        self._spawn, self._changed = spawn, changed
         self._record: SessionRecord | None = None
         self._troubles: dict[Owed, str] = {}
         self.cancel_acknowledge_s: float | None = None
@@ -147,28 +145,8 @@ class SessionEffects:
 
     def seconds(self, timer: Timer) -> float:
         """How long until it fires."""
-        d, acknowledge = self._deadlines, self._acknowledge_s
-        match timer.kind:
-            case "accept":
-                return d.prompt_accept_s
-            case "end":
-                return acknowledge + d.prompt_accept_s + UNANSWERED_S
-            case "start":
-                return d.launch_s + d.worktree_s + UNANSWERED_S
-            case "close":
-                return d.teardown_s
-            case "idle":
-                return d.idle_sleep_s or math.inf
-            case "doze":
-                return d.teardown_s + d.agentctl_call_s
-            case "retry":
-                refusals = max(self._record.value.refusals, 1) if self._record else 1
-                return d.refusal_retry_s * 2.0 ** (refusals - 1)
-            case "ask":
-                return d.message_answer_s
-            case "cancel":
-                # The end or the escalation answers; this is for one that hangs on a dying process.
-                return acknowledge + d.prompt_accept_s + 2 * UNANSWERED_S
+        refusals = self._record.value.refusals if self._record else 1
+        return seconds(timer, self._deadlines, self._acknowledge_s, refusals)
 
     def noticed(self, record: SessionRecord, notes: tuple[Note, ...]) -> None:
         """An execution whose end is committed is not needed at agentctl any more."""
@@ -176,6 +154,8 @@ class SessionEffects:
         self._changed(record)
         for note in notes:
             tell_the_log(note)
+            if isinstance(note, QuestionClosed):
+                self._desk.closed(note)
             if isinstance(note, ExecutionOver):
                 self._spawn(self._forget(note.execution))
 
@@ -197,14 +177,16 @@ class SessionEffects:
                 await self._start(execution, tell)
             case Follow(execution):
                 await self._follow(execution, tell)
-            case Prompt(turn, entries):
-                await self._prompt(turn, entries, tell)
+            case Prompt():
+                await self._prompt(effect, tell)
             case CancelTurn(turn, attempt):
                 await self._cancel(turn, attempt, tell)
             case Teardown():
                 await self._teardown(effect, tell)
             case Doze(execution, seen):
                 await self._doze(execution, seen, tell)
+            case HandAnswer(_, question, entry):
+                await self._hand(question, entry, tell)
             case AnswerPermission(turn, request, answer):
                 await self._agents.answer_permission(turn, request, answer, self._deadlines.agentctl_call_s)
 
@@ -260,10 +242,9 @@ class SessionEffects:
     def _committed(self) -> int:
         return self._record.value.seen if self._record else 0
 
-    async def _prompt(self, turn: TurnRef, entries: tuple[str, ...], tell: Tell) -> None:
-        texts = await self._store.read(lambda tx: [tx.entries.get(e) for e in entries])
-        content = "\n\n".join(row.content for row in texts if row is not None)
-        call = self._deadlines.agentctl_call_s
+    async def _prompt(self, effect: Prompt, tell: Tell) -> None:
+        content = await self._store.read(lambda tx: prompt_of(tx, self._session, effect))
+        turn, call = effect.turn, self._deadlines.agentctl_call_s
         try:
             answer = await self._agents.prompt(turn, dispatch_id(turn), content, call)
         except Unreachable:
@@ -280,9 +261,15 @@ class SessionEffects:
         try:
             over = await self._agents.cancel(turn, deadline)
         except CancelRefused as refused:
+            log.warning("cancel", session_id=self._session, turn=dispatch_id(turn), error=refused.message)
             await tell(CancelFailed(turn, attempt, refused.message))
             return
         await tell(CancelHeard(turn, attempt) if over else CancelUnheard(turn, attempt))
+
+    async def _hand(self, question: str, entry: str, tell: Tell) -> None:
+        row = await self._store.read(lambda tx: tx.entries.get(entry))
+        answer = row.content if row else ""
+        await tell(QuestionDone(question, await self._desk.hand(question, answer)))
 
     async def _teardown(self, effect: Teardown, tell: Tell) -> None:
         call = self._deadlines.agentctl_call_s

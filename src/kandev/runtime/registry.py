@@ -21,32 +21,18 @@ from kandev.core.inputs import Ask, Exited
 from kandev.core.records import SessionRecord
 from kandev.core.session import Launch
 from kandev.core.views import batch
-from kandev.ports.clock import Clock, Ids
-from kandev.ports.execution import Agents
-from kandev.ports.store import Store, Tx
-from kandev.ports.worktrees import Worktrees
+from kandev.ports.store import Tx
 from kandev.runtime.actor import Actor, Vanished, Work
 from kandev.runtime.awake import Within
-from kandev.runtime.deadlines import Deadlines
+from kandev.runtime.desk import Desk
 from kandev.runtime.effects import SessionEffects
 from kandev.runtime.keeper import StoreKeeper, first_load
+from kandev.runtime.outer import Outer
 
 LATEST_ANSWER_S: Final = 5.0
 """Beyond the deadlines inside: asks are answered by those, this is for an actor that hangs."""
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Outer:
-    """The ports that actors work with."""
-
-    store: Store
-    agents: Agents
-    worktrees: Worktrees
-    clock: Clock
-    ids: Ids
-    deadlines: Deadlines
 
 
 @dataclass(frozen=True)
@@ -64,6 +50,8 @@ class Sessions:
 
     def __init__(self, outer: Outer) -> None:
         self._outer = outer
+        self.desk = Desk(outer.deadlines.agentctl_call_s)
+        """Where answers to agents' questions meet the calls that wait for them."""
         self._actors: dict[str, Actor] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._holds: Counter[str] = Counter()
@@ -207,9 +195,7 @@ class Sessions:
         keeper = StoreKeeper(session_id, outer.store, outer.clock, outer.ids, outer.deadlines)
         record = await first_load(keeper)
         profile = await outer.store.read(lambda tx: tx.profiles.get(record.agent_profile_id))
-        effects = SessionEffects(
-            outer.agents, outer.store, outer.worktrees, outer.deadlines, self._spawn, self._changed
-        )
+        effects = SessionEffects(outer, self.desk, self._spawn, self._changed)
         effects.bind(record, profile.cancel_acknowledge_s if profile else None)
         actor = Actor(record, keeper, effects)
         self._actors[session_id] = actor

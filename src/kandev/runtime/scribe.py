@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kandev.core.cutting import cut
-from kandev.core.effects import Line, PermissionClosed, PermissionOpened, Told
+from kandev.core.effects import (
+    Line,
+    PermissionClosed,
+    PermissionOpened,
+    QuestionClosed,
+    QuestionOpened,
+    Told,
+)
 from kandev.core.session import TurnRef
 from kandev.core.transcript import Meta, Notice, Plan, Text, ToolCall, ToolChange
 from kandev.core.views import turn_id
@@ -86,6 +93,29 @@ class Scribe:
         status = "rejected" if rejected else note.outcome
         settled = {"status": status, "by": note.by, "option_id": note.option_id}
         self._lines.replace(replace(found, metadata={**found.metadata, **settled}))
+
+    def question(self, note: QuestionOpened) -> None:
+        """The agent asks a person. `payload`: `{question, options, title?, context?}`."""
+        self._text.close()
+        metadata = {"key": note.question, "pending_id": note.question, **note.payload, "status": "pending"}
+        asked = str(note.payload.get("question", ""))
+        message = self._lines.add("agent", "clarification_request", asked, metadata, turn_id(note.turn))
+        payload = {"pending_id": note.question, "message_id": message.id, **note.payload}
+        self._lines.notify("session.clarification_requested", payload)
+
+    def question_closed(self, note: QuestionClosed, answer: str | None) -> None:
+        """How it was settled."""
+        found = self._tx.messages.find(self._session, "clarification_request", note.question)
+        if found is None or found.metadata.get("status") != "pending":
+            return
+        settled = {"status": note.outcome, "by": note.by, "answer": answer}
+        self._lines.replace(replace(found, metadata={**found.metadata, **settled}))
+
+    def reworded(self, message_id: str, content: str) -> None:
+        """A message that waits (again) says something else."""
+        found = self._tx.messages.get(message_id)
+        if found is not None:
+            self._lines.replace(replace(found, content=content))
 
     def user(self, message_id: str, content: str, turn: TurnRef, metadata: dict[str, Any]) -> None:
         """A message that was handed to a turn (again, when an earlier attempt was refused)."""

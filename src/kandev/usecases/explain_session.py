@@ -8,7 +8,7 @@ from kandev.core import payloads
 from kandev.core.effects import CancelTurn, Owed, Prompt, Start, Teardown, Timer
 from kandev.core.records import ExecutionRecord, SessionRecord
 from kandev.core.session import Launch, Outcome, Phase, Session
-from kandev.core.views import execution_status, waiting_for, wire_state
+from kandev.core.views import execution_status, held, waiting_for, wire_state
 from kandev.ports.store import Tx
 from kandev.runtime.actor import Work
 from kandev.usecases import finding
@@ -52,7 +52,7 @@ async def explain_session(ctx: Context, *, session_id: str) -> dict[str, Any]:
         "queue": payloads.queue(value, ctx.deadlines.queue_max),
         **({"execution": {"id": value.execution, "status": status}} if status else {}),
         **({"waiting_for": record.waiting_for} if record.waiting_for else {}),
-        **({"parked_reason": value.parked} if value.parked else {}),
+        **({"parked_reason": held(value)} if held(value) else {}),
         **({"error": record.error} if record.error else {}),
         **({"survivors": survivors} if survivors else {}),
         **({"trouble": hindrance} if hindrance else {}),
@@ -91,8 +91,8 @@ def _sentence(record: SessionRecord, works: list[Work], fell_asleep: bool) -> st
     base = _at_its_process(record.value, fell_asleep) or _doing(record)
     waits = len(value.queue)
     wait = "1 message waits" if waits == 1 else f"{waits} messages wait"
-    if value.parked:
-        return f"{base} {wait}, parked: {value.parked}."
+    if why := held(value):
+        return f"{base} {wait}, parked: {why}."
     if waits and value.outcome is Outcome.OPEN:
         return f"{base} {wait} in the queue."
     if waits:
@@ -139,10 +139,15 @@ def _at_its_process(value: Session, fell_asleep: bool) -> str | None:
 
 def _doing(record: SessionRecord) -> str:
     value = record.value
-    if waiting_for(value) and value.phase is Phase.RUNNING:
+    waits = waiting_for(value)
+    if waits == "question" and value.phase in (Phase.RUNNING, Phase.WAITING):
+        return "The agent waits for your answer to its question."
+    if waits and value.phase is Phase.RUNNING:
         return "The agent waits for your answer to a permission request."
     if value.turn is not None and value.turn.heard:
         return "The agent has ended the turn; what it said before that is being stored."
+    if value.turn is not None and value.turn.ending == "interrupt":
+        return "The turn is being ended for the message that takes its place."
     words = {
         Phase.DISPATCHING: "A prompt is being handed to the agent.",
         Phase.RUNNING: "The agent is working.",

@@ -6,6 +6,7 @@ from kandev.core import payloads
 from kandev.core.errors import Conflict, NotFound
 from kandev.core.inputs import Remove
 from kandev.core.records import SessionRecord
+from kandev.core.views import held
 from kandev.ports.store import Tx
 from kandev.usecases import finding
 from kandev.usecases.context import Context
@@ -24,7 +25,7 @@ def queue_payload(tx: Tx, record: SessionRecord, queue_max: int) -> dict[str, An
     """What waits, in the order of the session's value."""
     rows = {row.id: row for row in tx.entries.queue(record.id)}
     waiting = [rows[e.id] for e in record.value.queue if e.id in rows]
-    parked = record.value.parked
+    parked = held(record.value)
     return {
         "entries": [payloads.entry(row, position) for position, row in enumerate(waiting)],
         **payloads.queue(record.value, queue_max),

@@ -1,0 +1,84 @@
+"""Where answers to questions meet the tool calls that wait for them. In memory: after a crash of ours a call
+comes again, and with it its place at the desk.
+
+Not here: what an answer means (`core.questions`), how a call travels.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kandev.core.effects import QuestionClosed
+from kandev.runtime.awake import Within
+
+Outcome = Literal["answered", "declined", "cancelled", "expired"]
+
+
+@dataclass
+class Place:
+    """One tool call that waits. `outcome` is set once; `served` by whoever carries the answer to the agent:
+    whether it arrived."""
+
+    outcome: "asyncio.Future[tuple[Outcome, str]]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    served: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Desk:
+    """`wait_s` (seconds): how long an answer waits for a call that comes again, and then for the word that
+    it arrived."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
+        self._places: dict[str, Place] = {}
+        self._awaited: dict[str, asyncio.Event] = {}
+
+    @contextmanager
+    def place(self, question: str) -> Iterator[Place]:
+        """For as long as the call waits. A call that comes again takes the place of the older one."""
+        mine = self._places[question] = Place()
+        if (came := self._awaited.get(question)) is not None:
+            came.set()
+        try:
+            yield mine
+        finally:
+            if self._places.get(question) is mine:
+                del self._places[question]
+            if not mine.served.done():
+                mine.served.set_result(False)
+
+    async def hand(self, question: str, answer: str) -> bool | None:
+        """Whether the tool call took it. None: nobody can tell."""
+        if not await self._there(question):
+            return False
+        place = self._places[question]
+        if place.outcome.done():
+            return None
+        place.outcome.set_result(("answered", answer))
+        try:
+            async with Within(self._wait_s):
+                return await asyncio.shield(place.served)
+        except TimeoutError:
+            return None
+
+    async def _there(self, question: str) -> bool:
+        if question in self._places:
+            return True
+        came = self._awaited[question] = asyncio.Event()
+        try:
+            async with Within(self._wait_s):
+                await came.wait()
+        except TimeoutError:
+            return False
+        finally:
+            del self._awaited[question]
+        return question in self._places
+
+    def closed(self, note: QuestionClosed) -> None:
+        """A question ended without an answer."""
+        place = self._places.get(note.question)
+        if place is not None and note.outcome != "answered" and not place.outcome.done():
+            place.outcome.set_result((note.outcome, ""))
