@@ -49,8 +49,8 @@ def remarks(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], list[str]]]:
     """What was written to the log, as far as an operator sees it."""
-    caplog.set_level(logging.WARNING)
-    # A backend that ran in this process before spares what it said a moment ago.
+    # A server that ran in this process before may have been told to be quieter, or to spare its words.
+    caplog.set_level(logging.WARNING, "uvicorn.error")
     monkeypatch.setattr(logging.getLogger("uvicorn.error"), "filters", [])
     yield lambda: [record.getMessage() for record in caplog.records]
 

@@ -115,7 +115,7 @@ async def serving_http(style: str) -> AsyncIterator[HttpServer]:
     """Serve on a free loopback port; `style` is how replies come: `json` or `sse`."""
     listener = socket.create_server(("127.0.0.1", 0))
     ours = HttpServer(style, listener.getsockname()[1])
-    server = uvicorn.Server(uvicorn.Config(ours.app, log_level="error", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(ours.app, log_config=None, lifespan="off"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield ours
