@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.requirements_coordination import RACES
 from tests.requirements_later import LATER
 from tests.requirements_survival import SURVIVAL
 
@@ -29,6 +30,7 @@ class Requirement:
 
 BUILT: dict[str, str] = {
     "survival": SURVIVAL,
+    "turn control: interrupts": RACES,
     "cancel: protocol": """
 CANCEL-acp-frame: The frame is {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":…}}, nothing else.
 CANCEL-acp-no-id: ACP's cancel is a notification: it has no id and waits for no response.

@@ -25,12 +25,29 @@ from kandev.core.effects import (
     TurnClosed,
     TurnOpened,
 )
-from kandev.core.inputs import Ask, Cancel, Frame, Input, Ready, Refused, Resume, Send, Stop
-from kandev.core.session import Launch, Outcome, Session, TurnRef
+from kandev.core.inputs import (
+    Ask,
+    AutoRun,
+    Cancel,
+    Frame,
+    Input,
+    QuestionDone,
+    Ready,
+    Refused,
+    Reorder,
+    Respond,
+    Resume,
+    Send,
+    SendNow,
+    Stop,
+)
+from kandev.core.session import Entry, Launch, Outcome, Session, TurnRef
 from kandev.core.transcript import Content
 from tests.core.sidecar import Sidecar
 
-REFUSALS = frozenset({"rejected", "queue_full", "not_found", "claimed", "not_running", "conflict"})
+REFUSALS = frozenset(
+    {"rejected", "queue_full", "not_found", "claimed", "not_running", "conflict", "mismatch", "answered"}
+)
 OVER = {"COMPLETED", "FAILED", "CANCELLED"}
 ALLOWED = {
     "CREATED": {"STARTING", *OVER},
@@ -56,6 +73,34 @@ WAITERS = {"ask", "cancel"}
 """Deadlines of somebody who waits for an answer."""
 
 
+def _here(s: Session) -> set[str]:
+    """The entries that this session has, wherever they are."""
+    in_hand = (q.answer.id for q in s.questions if q.answer)
+    return {*(e.id for e in (*s.queue, *views.in_turn(s))), *in_hand}
+
+
+def _reorder(accepted: list[str], before: Session, given: Reorder, after: Session) -> None:
+    """The book of who came first follows a person's order."""
+    waiting = [e.id for e in before.queue]
+    if sorted(given.entries) != sorted(waiting):
+        return
+    claimed = {e.id for e in views.in_turn(after)}
+    left = [e for e in given.entries if e not in claimed]
+    assert [e.id for e in after.queue] in (list(given.entries), left), "not the order that was asked for"
+    at = sorted(accepted.index(id) for id in waiting)
+    for place, id in zip(at, given.entries, strict=True):
+        accepted[place] = id
+
+
+def _ended_silently(causes: list[str], before: Session, after: Session, notes: tuple[Note, ...]) -> None:
+    unseen = causes in (["refused"], ["lost"])
+    assert causes == ["interrupted"] or unseen, "our intent decides, not the agent's word"
+    if not unseen:
+        same = after.parked == before.parked or after.launch is Launch.LOST
+        assert same or not after.queue, "a silent end parks nothing"
+        assert not any(isinstance(n, Line) and "cancelled" in n.text for n in notes), "told as a cancel"
+
+
 class Judge:
     """The books of one session."""
 
@@ -77,8 +122,7 @@ class Judge:
     # -- one step -----------------------------------------------------------------------------
 
     def step(self, before: Session, given: Input, after: Session, notes: tuple[Note, ...]) -> None:
-        if isinstance(given, Send):
-            self._sent(before, given, after)
+        self._arrived(before, given, after)
         for note in notes:
             self._note(note, before, after)
         if isinstance(given, Ask):
@@ -90,13 +134,27 @@ class Judge:
         self._ends(before, after, notes)
         self.books(after)
 
-    def _sent(self, before: Session, given: Send, after: Session) -> None:
-        here = {e.id for e in (*after.queue, *views.in_turn(after))}
-        if given.entry.id not in here or given.entry.id in self.accepted:
+    def _arrived(self, before: Session, given: Input, after: Session) -> None:
+        match given:
+            case Send(_, entry):
+                self._sent(before, given, entry.id, after)
+            case Respond(_, _, Entry(id)):
+                if id in _here(after) and id not in self.accepted:
+                    self.accepted.append(id)
+                    self.may_jump.add(id)
+            case SendNow(_, id) if id in after.jumps or id in {e.id for e in views.in_turn(after)}:
+                self.may_jump.add(id)
+            case Reorder():
+                _reorder(self.accepted, before, given, after)
+
+    def _sent(self, before: Session, given: Send, id: str, after: Session) -> None:
+        if id not in _here(after) or id in self.accepted:
             return
-        self.accepted.append(given.entry.id)
-        if given.entry.by == "person" and (before.parked or before.cancelling):
-            self.may_jump.add(given.entry.id)
+        older = [e.id for e in before.queue if given.entry.coalesce and e.coalesce == given.entry.coalesce]
+        self.accepted.insert(self.accepted.index(older[0]) if older else len(self.accepted), id)
+        jumps = given.entry.by == "person" and (before.parked or not before.auto_run or before.cancelling)
+        if jumps or given.interrupt is not None:
+            self.may_jump.add(id)
 
     def _note(self, note: Note, before: Session, after: Session) -> None:
         match note:
@@ -150,7 +208,9 @@ class Judge:
             self.claimed[entry] = turn
             older = self.accepted[: self.accepted.index(entry)]
             passed = [e for e in older if e in waiting]
-            assert not passed or entry in self.may_jump, ("not first in, first out", entry, passed)
+            # What a launch would have begun with goes out before the message that joins it.
+            jumps = any(e in self.may_jump for e in entries[entries.index(entry) :])
+            assert not passed or jumps, ("not first in, first out", entry, passed)
 
     # -- what one step must not do ----------------------------------------------------------------
 
@@ -166,12 +226,12 @@ class Judge:
             ends = any(isinstance(o, Teardown) for o in views.owed(after))
             assert after.outcome is given.outcome
             assert ends or before.launch is Launch.ABSENT, "stopped, but nothing ends its process"
-            assert ends or before.queue, "stopped, but nothing ran and nothing would have"
+            assert ends or before.queue or before.questions, "stopped, but nothing ran and nothing would have"
         if isinstance(given, Cancel) and before.turn:
             same = after.turn is not None and after.turn.ref == before.turn.ref
             assert same, "an ask ended a turn that nobody reported as over"
         self._parks(before, given, after)
-        nothing = not (before.turn or before.retry or before.jumps)
+        nothing = not (before.turn or before.retry or before.jumps or before.questions)
         if isinstance(given, Cancel) and nothing and (before.parked or not before.queue):
             assert after == before, "a cancel without anything to cancel changed something"
             assert not any(isinstance(n, Line) for n in notes), "a cancel of nothing was told in the chat"
@@ -192,17 +252,21 @@ class Judge:
         grown = after.cancellations - before.cancellations
         assert grown == (before.cancelling != after.cancelling), "the revision is not the count of changes"
         if before.outcome is not after.outcome and before.outcome is not Outcome.OPEN:
-            reopens = isinstance(given, Send) and before.outcome is Outcome.COMPLETED
+            spoken = isinstance(given, Send | SendNow | AutoRun | Respond | QuestionDone)
+            reopens = spoken and before.outcome is Outcome.COMPLETED
             assert reopens or isinstance(given, Resume), "a terminal state was overwritten"
         if after.outcome is not Outcome.OPEN:
             forbidden = (Prompt, Start, CancelTurn)
             assert not [o for o in views.owed(after) if isinstance(o, forbidden)], "after the end"
         starts = [o for o in views.owed(after) if isinstance(o, Start | Prompt)]
         assert not starts or after.launch in (Launch.STARTING, Launch.READY), "beside an old process"
-        says = before.launch is Launch.STARTING and before.queue and not before.parked
+        asks = any(q.answer is None for q in before.questions)
+        runs = before.queue and not before.parked and before.auto_run and not (asks or before.retry)
+        says = before.launch is Launch.STARTING and runs
         if says and isinstance(given, Ready) and given.execution == before.execution:
             assert new == "RUNNING", "a launch with a prompt passed through another state"
-        if isinstance(given, Refused) and before.turn and before.turn.ending is None and not after.parked:
+        goes_on = before.turn and before.turn.ending is None and not (after.parked or before.jumps)
+        if isinstance(given, Refused) and before.turn and goes_on:
             assert not after.turn or after.turn.ref == before.turn.ref, "no pause after a refusal"
 
     def _ends(self, before: Session, after: Session, notes: tuple[Note, ...]) -> None:
@@ -218,6 +282,10 @@ class Judge:
         if failed and turn.ending is None and after.queue and not before.jumps:
             assert after.parked, "a failed turn burns no queue"
         assert turn.ending == "user" or causes != ["user"], "it counts as cancelled, but nobody cancelled it"
+        if turn.ending == "interrupt":
+            _ended_silently(causes, before, after, notes)
+        else:
+            assert causes != ["interrupted"], "nobody interrupted it"
         if turn.ending == "user":
             assert causes == ["user"], "our intent decides, not the agent's word"
             assert before.jumps or not after.turn, "something ran by itself after a person's cancel"
@@ -232,7 +300,8 @@ class Judge:
         assert self.open_turn == open_turn, "the turns that were told are not the turns that are"
         going = {e.id for e in s.turn.entries} if s.turn and not s.turn.taken else set[str]()
         assert set(self.claimed) == going, "claimed entries are those of the turn on its way"
-        places = [*(e.id for e in s.queue), *going]
+        in_hand = [q.answer.id for q in s.questions if q.answer]
+        places = [*(e.id for e in s.queue), *going, *in_hand]
         assert len(places) == len(set(places)), places
         for entry in self.accepted:
             assert (entry in places) + (entry in self.fates) == 1, ("not exactly one place", entry)
@@ -254,6 +323,8 @@ class Judge:
             given = self.asked[ask]
             if isinstance(given, Send) and status == "sent":
                 assert given.entry.id in heard, ("sent, but not heard", ask)
+            if isinstance(given, Respond) and given.entry and status == "sent":
+                assert given.entry.id in heard, ("answered, but not heard", ask)
         waiting = {t.key for t in views.timers(s) if t.kind in WAITERS}
         open_ones = self.asked.keys() - self.replies.keys() - self.forgotten
         assert open_ones <= waiting, ("an ask without an end", open_ones - waiting)
@@ -265,7 +336,8 @@ class Judge:
         assert {type(o).__name__ for o in views.owed(s)} <= {"Follow"}, ("still owed", views.owed(s))
         assert s.turn is None, s
         assert not self.permissions, ("permission requests that never end", self.permissions)
-        runs = s.queue and s.outcome in (Outcome.OPEN, Outcome.COMPLETED) and not s.parked
+        assert not s.questions, "a question that never ends"
+        runs = s.queue and s.outcome in (Outcome.OPEN, Outcome.COMPLETED) and not s.parked and s.auto_run
         idle = s.launch is Launch.ABSENT
         assert views.needs_actor(s) is not idle, "an idle session is a row, and only that"
         assert not runs, ("a queue that nobody drains", s)

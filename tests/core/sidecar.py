@@ -7,7 +7,17 @@ and decides moods, so a history is a function of its steps alone. Not here: the 
 from dataclasses import dataclass, field
 from typing import Any
 
-from kandev.core.effects import AnswerPermission, CancelTurn, Doze, Follow, Owed, Prompt, Start, Teardown
+from kandev.core.effects import (
+    AnswerPermission,
+    CancelTurn,
+    Doze,
+    Follow,
+    HandAnswer,
+    Owed,
+    Prompt,
+    Start,
+    Teardown,
+)
 from kandev.core.inputs import (
     Asleep,
     Awake,
@@ -23,6 +33,7 @@ from kandev.core.inputs import (
     OwnTurn,
     PermissionAsked,
     PermissionDone,
+    QuestionDone,
     Ready,
     Refused,
     Said,
@@ -44,6 +55,8 @@ class Instance:
     """The generation mark: nothing at or below it is accepted any more."""
     dispatched: set[int] = field(default_factory=set)
     turn: TurnRef | None = None
+    calls: dict[str, bool] = field(default_factory=dict)
+    """Questions that a tool call asked: whether it took the answer."""
     journal: list[Any] = field(default_factory=list)
 
 
@@ -82,12 +95,25 @@ class Sidecar:
                 return self._prompt(turn, entries)
             case CancelTurn(turn, attempt):
                 return self._cancel(turn, attempt)
+            case HandAnswer(turn, question, entry):
+                return self._hand(turn, question, entry)
             case AnswerPermission(turn, request, answer):
                 it = self.instances.get(turn.execution)
                 if it and it.alive and it.turn == turn:
                     said = "selected" if answer.option_id else "cancelled"
                     it.journal.append(PermissionDone(turn, request, said))
         return None
+
+    def _hand(self, turn: TurnRef, question: str, entry: str) -> Input:
+        it = self.instances.get(turn.execution)
+        if it is None:  # it may have taken it before it crashed
+            return QuestionDone(question, None)
+        if not it.alive or question not in it.calls:
+            return QuestionDone(question, False)
+        if not it.calls[question]:
+            it.calls[question] = True
+            self.heard.append((entry, turn))
+        return QuestionDone(question, True)
 
     def _start(self, execution: str) -> Input:
         if execution not in self.instances and (execution in self.tombs or self._mood(8)):
@@ -164,6 +190,7 @@ class Sidecar:
         assert it.turn is not None
         it.journal.append(Ended(it.turn, reason, error))
         it.turn = None
+        it.calls = {question: True for question, served in it.calls.items() if served}
 
     def act(self, what: int) -> None:
         """The agent does something by itself."""

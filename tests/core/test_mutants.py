@@ -7,7 +7,10 @@ from functools import partial
 import pytest
 
 from tests.core import (
+    test_arranging,
     test_cancelling,
+    test_interrupting,
+    test_questions,
     test_sending,
     test_sleeping,
     test_starting,
@@ -16,9 +19,21 @@ from tests.core import (
     test_task,
 )
 from tests.core.mutants import MUTANTS, Mutant, planted
+from tests.core.mutants_of_queues import MUTANTS_OF_QUEUES
 from tests.core.test_any_history import schedule
 
-SUITES = (test_sending, test_cancelling, test_sleeping, test_stopping, test_starting, test_states, test_task)
+SUITES = (
+    test_sending,
+    test_interrupting,
+    test_arranging,
+    test_questions,
+    test_cancelling,
+    test_sleeping,
+    test_stopping,
+    test_starting,
+    test_states,
+    test_task,
+)
 SEEDS = range(40)
 
 
@@ -62,7 +77,7 @@ def by_world() -> bool:
     return any(noticed(partial(schedule, seed)) for seed in SEEDS)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
+@pytest.mark.parametrize("mutant", (*MUTANTS, *MUTANTS_OF_QUEUES), ids=lambda m: m.name)
 def test_a_planted_bug_is_noticed(mutant: Mutant) -> None:
     with planted(mutant):
         assert by_stories() or by_world()

@@ -330,3 +330,23 @@ def test_a_failed_cancel_of_nobody_and_a_refusal_of_nothing_are_history() -> Non
     ):
         s.ignores(late)
     assert not s.has(Line)
+
+
+def introduces(s: Story) -> bool:
+    return any(isinstance(o, Prompt) and o.introduces for o in s.owed)
+
+
+def test_an_agent_is_told_where_it_is_with_the_first_prompt_it_takes() -> None:
+    s = dispatching()
+    assert introduces(s)
+    s(Refused(s.ref, "busy"))(Expired(Timer("retry", s.s.generation)))
+    assert introduces(s), "nobody took the first one"
+    s(Taken(s.ref))(Ended(s.ref))(message("N"))
+    assert not introduces(s)
+
+
+@pytest.mark.parametrize(("memory", "again"), [(True, False), (False, True), (None, True)])
+def test_a_process_without_the_conversation_is_told_again(memory: bool | None, again: bool) -> None:
+    s = asleep()(message("N"))
+    s(Ready("s.2", "journal of s.2", "conversation", memory))
+    assert introduces(s) is again

@@ -11,25 +11,36 @@ from kandev.core import decide, views
 from kandev.core.effects import Timer
 from kandev.core.inputs import (
     Allow,
+    AskPerson,
+    AutoRun,
     Cancel,
+    Clear,
     Draft,
+    Drain,
+    Edit,
     Expired,
     Frame,
     Gone,
     Input,
+    Interrupt,
     Looked,
+    QuestionLeft,
     Remove,
+    Reorder,
+    Respond,
     Resume,
     Send,
+    SendNow,
     Stop,
 )
-from kandev.core.session import Answer, Entry, Launch, Outcome, Session
+from kandev.core.session import Answer, Entry, Launch, Outcome, Session, TurnRef
 from tests.core.judge import WAITERS, Judge
 from tests.core.sidecar import Sidecar
 
 SHORT = ("ask", "cancel", "retry", "idle")
-ACTS = 24
-ASKS = 12
+ASKS = 20
+HAPPENINGS = 12
+ACTS = ASKS + 2 * HAPPENINGS
 
 
 class World:
@@ -43,6 +54,8 @@ class World:
         self.log: list[str] = []
         self.past: list[Timer] = []
         """Deadlines that are history: their expiry may still be in the inbox."""
+        self.noted: list[TurnRef | None] = [None]
+        """What somebody who interrupts has seen, be it long ago."""
         self.n = 0
 
     # -- the backend ----------------------------------------------------------------------------
@@ -52,6 +65,7 @@ class World:
         after, notes = decide.decide(before, given)
         self.log.append(f"{given}  =>  {after.launch}/{after.phase}/{after.outcome} {notes}")
         self.session = after
+        self.noted.append(views.current_turn(after))
         self.past += [t for t in views.timers(before) - views.timers(after) if t.kind not in WAITERS]
         self.judge.step(before, given, after, notes)
 
@@ -62,10 +76,11 @@ class World:
         self.judge.asked[name] = given
         self.tell(given)
 
-    def send(self, by: Any, limit: int = 0) -> None:
+    def send(self, by: Any, limit: int = 0, *, interrupt: Interrupt | None = None) -> None:
         self.n += 1
-        entry = Entry(f"m{self.n}", by)
-        self.ask(lambda a: Send(a, entry, Draft("text", entry.id), limit))
+        entry = Entry(f"m{self.n}", by, coalesce="c" if by == "automation" else None)
+        draft = Draft("text", entry.id)
+        self.ask(lambda a: Send(a, entry, draft, limit, interrupt, patient=by == "automation"))
 
     def perform(self, which: int) -> None:
         """Put one owed effect on the wire, be it for the first time or again."""
@@ -129,34 +144,86 @@ class World:
     # -- somebody's step ------------------------------------------------------------------------
 
     def act(self, choice: int, arg: int) -> None:
-        if choice % ACTS < ASKS:
-            self._somebody_asks(choice % ACTS, arg)
+        choice %= ACTS
+        if choice < 10:
+            self._somebody_asks(choice, arg)
+        elif choice < ASKS:
+            self._somebody_arranges(choice, arg)
         else:
-            self._something_happens(choice % ACTS, arg)
+            self._something_happens((choice - ASKS) % HAPPENINGS, arg)
 
     def _somebody_asks(self, choice: int, arg: int) -> None:
-        s = self.session
         match choice:
             case 0 | 1:
                 self.send("peer", limit=(0, 3)[arg % 2])
-            case 2 | 3:
+            case 2:
                 self.send("person", limit=(0, 2)[arg % 2])
-            case 4 | 5:
-                self.ask(Cancel)
+            case 3 | 4:
+                seen = self.noted[-1] if arg % 3 else self.noted[arg % len(self.noted)]
+                self.send("peer", limit=(0, 4)[arg % 2], interrupt=Interrupt(seen))
+            case 5:
+                self.ask(lambda a: Cancel(a, "somebody"))
             case 6:
                 outcome = Outcome.COMPLETED if arg % 3 == 2 else Outcome.CANCELLED
                 self.ask(lambda a: Stop(a, outcome))
-            case 7 | 8:
+            case 7:
                 self.ask(Resume)
-            case 9:
-                ids = [e.id for e in (*s.queue, *views.in_turn(s))] or ["none"]
-                self.ask(lambda a: Remove(a, ids[arg % len(ids)]))
-            case 10:
-                known = [*s.permissions]
+            case 8:
+                known = [*self.session.permissions]
                 request = known[arg % len(known)].request if known else "none"
                 self.ask(lambda a: Allow(a, request, Answer("allow")))
             case _:
                 self._repeats(arg)
+
+    def _somebody_arranges(self, choice: int, arg: int) -> None:
+        """The queue, and questions."""
+        s = self.session
+        ids = [e.id for e in (*s.queue, *views.in_turn(s))] or ["none"]
+        one = ids[arg % len(ids)]
+        waiting = tuple(e.id for e in s.queue)
+        match choice:
+            case 10:
+                self.ask(lambda a: Remove(a, one))
+            case 11:
+                self.ask(lambda a: SendNow(a, one))
+            case 12:
+                self.ask(lambda a: AutoRun(a, arg % 3 != 0))
+            case 13:
+                order = (*waiting[arg % 3 :], *waiting[: arg % 3])
+                self.ask(lambda a: Reorder(a, order if arg % 5 else waiting[1:]))
+            case 14:
+                self.ask(lambda a: Edit(a, one, "other words") if arg % 4 else Clear(a))
+            case 15:
+                self.ask(Drain)
+            case 16:
+                self.send("automation", limit=3)
+            case 17:
+                self._agent_asks(arg)
+            case _:
+                self._answers(arg)
+
+    def _agent_asks(self, arg: int) -> None:
+        """By a tool call of its turn; or the call is given up."""
+        at_work = [it for it in self.sidecar.live if it.turn is not None]
+        if not at_work or at_work[0].execution != self.session.execution:
+            return
+        open_ones = [q for q, served in at_work[0].calls.items() if not served]
+        if open_ones and arg % 3 == 0:
+            del at_work[0].calls[open_ones[0]]
+            self.tell(QuestionLeft(open_ones[0]))
+            return
+        question = f"q{self.n}"
+        before = self.session.questions
+        self.ask(lambda a: AskPerson(a, question))
+        if self.session.questions != before:
+            at_work[0].calls[question] = False
+
+    def _answers(self, arg: int) -> None:
+        ids = [q.id for q in self.session.questions] or ["none"]
+        self.n += 1
+        entry = Entry(f"m{self.n}", "answer") if arg % 4 else None
+        draft = Draft("text", entry.id) if entry else None
+        self.ask(lambda a: Respond(a, ids[arg % len(ids)], entry, draft))
 
     def _repeats(self, arg: int) -> None:
         """Somebody sends an entry again that is already here."""
@@ -166,19 +233,19 @@ class World:
 
     def _something_happens(self, choice: int, arg: int) -> None:
         match choice:
-            case 12 | 13 | 14:
+            case 0 | 1 | 2:
                 self.perform(arg)
-            case 15 | 16:
+            case 3 | 4:
                 self.deliver(arg)
-            case 17:
+            case 5:
                 self.deliver(arg, lost=True)
-            case 18 | 19:
+            case 6 | 7:
                 self.sidecar.act(arg)
-            case 20:
+            case 8:
                 self.read(again=arg % 5 == 0)
-            case 21:
+            case 9:
                 self.read()
-            case 22:
+            case 10:
                 self.fire(arg)
             case _:
                 self._disaster(arg)

@@ -97,8 +97,10 @@ def recovered(s: Session) -> Session:
     if s.turn and s.launch is Launch.ABSENT:
         s = replace(s, launch=Launch.CLOSING, closing="its process was not known any more")
     turn = replace(s.turn, asks=(), entries=silent(s.turn.entries)) if s.turn else None
-    in_hand = tuple(replace(q, answer=q.answer and replace(q.answer, asks=())) for q in s.questions)
-    return replace(s, queue=silent(s.queue), turn=turn, questions=in_hand)
+    questions = tuple(
+        replace(q, waits=False, answer=replace(q.answer, asks=())) if q.answer else q for q in s.questions
+    )
+    return replace(s, queue=silent(s.queue), turn=turn, questions=questions)
 
 
 def _aside(s: Session, report: Input) -> tuple[Session, Input]:

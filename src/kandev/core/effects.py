@@ -75,11 +75,13 @@ class AnswerPermission:
 
 @dataclass(frozen=True)
 class HandAnswer:
-    """Hand a person's answer to the tool call that waits for it. Ends with `QuestionDone`."""
+    """Hand a person's answer to the tool call that waits for it. `again`: it may have been handed over
+    before a crash of ours. Ends with `QuestionDone`."""
 
     turn: TurnRef
     question: str
     entry: str
+    again: bool = False
 
 
 Owed = Start | Follow | Prompt | CancelTurn | Teardown | Doze | AnswerPermission | HandAnswer

@@ -12,7 +12,7 @@ from kandev.core.decide import decide, recovered
 from kandev.core.effects import LaunchOver, Line, Note, Review
 from kandev.core.inputs import Gone
 from kandev.core.session import Launch, Outcome, Session
-from kandev.core.steps import Step
+from kandev.core.steps import Step, dropped
 from kandev.core.views import wire_state
 
 WHY: Final = "the database was restored from a copy"
@@ -28,10 +28,10 @@ def restored(before: Session) -> Step:
     """The value as it is from now on, which owes nothing, and what is to be written with it."""
     s = recovered(before)
     s = replace(_held(s), jumps=(), retry=False, refusals=0, resuming=False)
-    notes: tuple[Note, ...] = ()
+    s, notes = dropped(s, "cancelled")
     if s.launch is not Launch.ABSENT:
-        s, notes = decide(replace(s, launch=Launch.CLOSING, closing=WHY), Gone(s.execution))
-        s = _held(s)
+        s, over = decide(replace(s, launch=Launch.CLOSING, closing=WHY), Gone(s.execution))
+        s, notes = _held(s), (*notes, *over)
     told = (Line("status", LINE),) if before.executions and before.outcome is Outcome.OPEN else ()
     return s, (*notes, *_over(before), *told)
 

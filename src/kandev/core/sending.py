@@ -38,7 +38,7 @@ def send(s: Session, given: Send) -> Step:
 
 def _is_idle(s: Session) -> bool:
     """The next turn could be this message's."""
-    starts = s.launch is Launch.STARTING and not s.parked
+    starts = s.launch is Launch.STARTING and held(s) is None
     return s.turn is None and s.launch is not Launch.LOST and not starts and not asks_a_person(s)
 
 
@@ -149,6 +149,6 @@ def send_now(s: Session, given: SendNow) -> Step:
         retry=False,
         outcome=Outcome.OPEN,
         queue=tuple(waiting if e is found else e for e in s.queue),
-        jumps=s.jumps if found.id in s.jumps else (*_ahead(s, True), found.id),
+        jumps=(*(id for id in _ahead(s, True) if id != found.id), found.id),
     )
     return ends_silently(s)

@@ -123,7 +123,8 @@ class Question:
     turn: TurnRef
     """In which it was asked."""
     waits: bool = True
-    """The tool call is still there to take the answer."""
+    """The tool call is still there to take the answer; with an answer in hand: it has not been handed over
+    by a backend that is gone."""
     answer: Entry | None = None
     """Given, and in hand until it is known whether the tool call took it."""
 

@@ -107,7 +107,7 @@ def owed(s: Session) -> tuple[Owed, ...]:
             due.append(CancelTurn(s.turn.ref, s.turn.attempt))
         elif not s.turn.ending:
             due += [AnswerPermission(s.turn.ref, p.request, p.answer) for p in s.permissions if p.answer]
-    due += [HandAnswer(q.turn, q.id, q.answer.id) for q in s.questions if q.answer]
+    due += [HandAnswer(q.turn, q.id, q.answer.id, not q.waits) for q in s.questions if q.answer]
     return tuple(due)
 
 
@@ -147,7 +147,8 @@ def timers(s: Session) -> frozenset[Timer]:
 def may_sleep(s: Session) -> bool:
     """Nothing to do and nothing to come; a process that ended now would lose nothing that we know of."""
     quiet = s.launch is Launch.READY and s.turn is None and s.outcome is Outcome.OPEN
-    return quiet and s.conversation is not None and not s.retry and not batch(s)
+    in_hand = any(q.answer for q in s.questions)
+    return quiet and s.conversation is not None and not s.retry and not batch(s) and not in_hand
 
 
 def _end(s: Session, turn: Turn) -> tuple[TurnRef, int] | tuple[TurnRef, int, int]:

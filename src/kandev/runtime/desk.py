@@ -50,10 +50,11 @@ class Desk:
             if not mine.served.done():
                 mine.served.set_result(False)
 
-    async def hand(self, question: str, answer: str) -> bool | None:
-        """Whether the tool call took it. None: nobody can tell."""
+    async def hand(self, question: str, answer: str, *, again: bool) -> bool | None:
+        """Whether the tool call took it. None: nobody can tell. `again`: it may have taken it before a crash
+        of ours; a call that comes again did not."""
         if not await self._there(question):
-            return False
+            return None if again else False
         place = self._places[question]
         if place.outcome.done():
             return None

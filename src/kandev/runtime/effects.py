@@ -185,8 +185,8 @@ class SessionEffects:
                 await self._teardown(effect, tell)
             case Doze(execution, seen):
                 await self._doze(execution, seen, tell)
-            case HandAnswer(_, question, entry):
-                await self._hand(question, entry, tell)
+            case HandAnswer():
+                await self._hand(effect, tell)
             case AnswerPermission(turn, request, answer):
                 await self._agents.answer_permission(turn, request, answer, self._deadlines.agentctl_call_s)
 
@@ -266,10 +266,11 @@ class SessionEffects:
             return
         await tell(CancelHeard(turn, attempt) if over else CancelUnheard(turn, attempt))
 
-    async def _hand(self, question: str, entry: str, tell: Tell) -> None:
-        row = await self._store.read(lambda tx: tx.entries.get(entry))
+    async def _hand(self, effect: HandAnswer, tell: Tell) -> None:
+        row = await self._store.read(lambda tx: tx.entries.get(effect.entry))
         answer = row.content if row else ""
-        await tell(QuestionDone(question, await self._desk.hand(question, answer)))
+        served = await self._desk.hand(effect.question, answer, again=effect.again)
+        await tell(QuestionDone(effect.question, served))
 
     async def _teardown(self, effect: Teardown, tell: Tell) -> None:
         call = self._deadlines.agentctl_call_s
