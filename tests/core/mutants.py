@@ -79,8 +79,8 @@ MUTANTS = (
     Mutant(
         "a first prompt without its first message",
         "views",
-        "s.queue[:1] if not s.spoken and",
-        "s.queue[:0] if not s.spoken and",
+        "s.queue[:1] if opens and",
+        "s.queue[:0] if opens and",
     ),
     Mutant("no deadline for a cancel", "views", 'due.add(Timer("end", _end(s, s.turn)))', "pass"),
     Mutant("an agent that obeyed is replaced", "views", "if turn.heard else", "if False else"),

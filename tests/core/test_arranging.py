@@ -16,6 +16,7 @@ from kandev.core.inputs import (
     Exited,
     Expired,
     Gone,
+    Interrupt,
     Refused,
     Remove,
     Reorder,
@@ -181,3 +182,17 @@ def test_a_sender_who_waits_hears_queued_at_the_deadline() -> None:
     s = waiting()(message("D", "peer"))
     s(Expired(Timer("ask", "D")))
     assert s.said["D"] == "queued"
+
+
+def test_an_interrupt_that_was_refused_waits_parked_with_the_others_and_the_task_is_reviewed() -> None:
+    s = parked()
+    s(replace(message("P", "peer"), interrupt=Interrupt(None)))
+    s(Refused(s.ref, "busy"))
+    assert s.said["P"] == "queued" and s.queued == ("D", "P") and not s.timers and s.has(Review)
+
+
+def test_the_switch_ends_the_tries_of_a_refused_entry() -> None:
+    s = refused_once()(AutoRun("off", False))
+    assert s.has(Review) and not s.timers
+    s(AutoRun("on", True))
+    assert s.saying == ("D",)

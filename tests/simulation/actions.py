@@ -43,6 +43,12 @@ WEIGHTS: Final = {
     "resume": 6,
     "answer": 5,
     "remove": 3,
+    "peer": 6,
+    "interrupt": 12,
+    "send now": 4,
+    "auto run": 4,
+    "reorder": 3,
+    "clear": 1,
     "delete": 3,
     "wait": 4,
     "go away": 2,
@@ -108,7 +114,7 @@ def schedule(seed: int, steps: int) -> list[Action]:
 def _made(draw: random.Random, number: int, what: str) -> Action:
     pause, which = draw.choice(PAUSES_S), draw.randrange(6)
     match what:
-        case "message" | "launch":
+        case "message" | "launch" | "peer" | "interrupt":
             return Action(pause, what, which, number, draw.choice(SCRIPTS))
         case "wait":
             return Action(draw.choice((15.0, 40.0, 130.0)), what)

@@ -10,6 +10,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kandev.core.errors import KandevError, NotFound, QueueFull
+from kandev.core.inputs import Ask, AutoRun, Clear, Draft, Interrupt, Reorder, Send, SendNow
+from kandev.core.session import Entry
+from kandev.core.views import current_turn
 from kandev.usecases import (
     add_message,
     answer_permission,
@@ -171,6 +174,73 @@ class Clients:
             return await queue_entries.remove_entry(backend.ctx, session_id=session_id, entry_id=entry_id)
 
         self.ask(f"remove {entry_id}", request)
+
+    # -- peers, and people who arrange what waits ---------------------------------------------------
+
+    def peer(self, session_id: str, content: str, name: str, *, interrupts: bool) -> None:
+        """A parent's agent: it looks at the session first, and then asks, however much later that is."""
+        watch, entry = self.rig.watch, Entry(f"entry of {name}", "peer")
+
+        async def request(backend: Backend) -> Any:
+            ctx = backend.ctx
+            record = await ctx.store.read(lambda tx: tx.sessions.get(session_id))
+            if record is None:
+                return "deleted"
+            noted = current_turn(record.value)
+            if interrupts:
+                watch.jumpers.add(entry.id)
+                watch.aims.add((session_id, noted))
+            interrupt = Interrupt(noted) if interrupts else None
+            draft = Draft(content, f"message of {name}", sender_task_id="t9")
+            limit = ctx.deadlines.queue_max
+            heard = await ctx.sessions.ask(session_id, lambda a: Send(a, entry, draft, limit, interrupt))
+            if heard.status in ("rejected", "queue_full"):
+                self._never(content)
+            elif watch.stored(session_id) is not None:
+                self._is_true(entry.id, heard.status)
+            return heard
+
+        self.ask(f"{'interrupt' if interrupts else 'peer'} {name} to {session_id}", request)
+
+    def _is_true(self, entry_id: str, status: str) -> None:
+        watch = self.rig.watch
+        row = watch.rows.execute("SELECT state FROM entries WHERE id = ?", (entry_id,)).fetchone()
+        watch.holds(row, "answers are true", f"{entry_id} is {status}, and has no row")
+        delivered = row and row[0] == "delivered"
+        watch.holds(status != "sent" or delivered, "answers are true", f"{entry_id} sent, but {row}")
+
+    def arrange(self, session_id: str, what: str, make: Callable[[str], Ask]) -> None:
+        """One of the inputs about the queue."""
+
+        async def request(backend: Backend) -> Any:
+            return await backend.ctx.sessions.ask(session_id, make)
+
+        self.ask(f"{what} {session_id}", request)
+
+    def send_now(self, session_id: str, entry_id: str) -> None:
+        watch = self.rig.watch
+        watch.jumpers.add(entry_id)
+        watch.sent_now.add(session_id)
+
+        async def request(backend: Backend) -> Any:
+            heard = await backend.ctx.sessions.ask(session_id, lambda a: SendNow(a, entry_id))
+            if heard.status == "sent" and watch.stored(session_id) is not None:
+                self._is_true(entry_id, heard.status)
+            return heard
+
+        self.ask(f"send {entry_id} now to {session_id}", request)
+
+    def auto_run(self, session_id: str, on: bool) -> None:
+        self.arrange(session_id, f"auto run {on}", lambda ask: AutoRun(ask, on))
+
+    def reorder(self, session_id: str, by: int) -> None:
+        value = self.rig.watch.stored(session_id)
+        waiting = tuple(e.id for e in value.queue) if value else ()
+        order = (*waiting[by:], *waiting[:by])
+        self.arrange(session_id, "reorder", lambda ask: Reorder(ask, order))
+
+    def clear(self, session_id: str) -> None:
+        self.arrange(session_id, "clear", Clear)
 
     def delete(self, session_id: str) -> None:
         async def request(backend: Backend) -> Any:

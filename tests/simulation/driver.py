@@ -147,6 +147,20 @@ def _message(player: Player, action: Action) -> None:
         player.clients.message(session, player.clients.task_of(session), content, f"m{action.number}")
 
 
+def _peer(player: Player, action: Action) -> None:
+    session = player.session(action.which)
+    if session is not None:
+        content = f"say m{action.number}\n{action.text}"
+        interrupts = action.what == "interrupt"
+        player.clients.peer(session, content, f"m{action.number}", interrupts=interrupts)
+
+
+def _send_now(player: Player, action: Action) -> None:
+    row = player.one("SELECT session_id, id FROM entries WHERE state IN ('queued', 'claimed')", action.which)
+    if row is not None:
+        player.clients.send_now(*row)
+
+
 def _again(player: Player, action: Action) -> None:
     row = player.one(
         "SELECT session_id, task_id, content, key FROM entries WHERE key IS NOT NULL", action.which
@@ -277,6 +291,12 @@ DO: dict[str, Callable[[Player, Action], Any]] = {
     "resume": _with_session(lambda clients, session, _: clients.resume(session)),
     "answer": _answer,
     "remove": _remove,
+    "peer": _peer,
+    "interrupt": _peer,
+    "send now": _send_now,
+    "auto run": _with_session(lambda clients, session, action: clients.auto_run(session, action.which > 1)),
+    "reorder": _with_session(lambda clients, session, action: clients.reorder(session, action.which)),
+    "clear": _with_session(lambda clients, session, _: clients.clear(session)),
     "delete": _with_session(lambda clients, session, _: clients.delete(session)),
     "wait": lambda player, action: None,
     "go away": _go_away,

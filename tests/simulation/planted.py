@@ -15,7 +15,7 @@ from unittest.mock import patch
 from kandev.core import decide, reports, sending, task
 from kandev.core.effects import Note, Prompt, Reply, Teardown
 from kandev.core.errors import StoreFault
-from kandev.core.inputs import Asleep, Ended, Gone, Refused, Send, Taken
+from kandev.core.inputs import Asleep, CancelFailed, Ended, Gone, Refused, Send, Taken
 from kandev.core.session import Launch, Session
 from kandev.core.steps import Step
 from kandev.core.views import owed
@@ -23,6 +23,7 @@ from kandev.ports.execution import Unreachable
 from kandev.runtime import keeper
 from kandev.runtime.actor import Actor
 from kandev.runtime.effects import SessionEffects
+from kandev.runtime.prompting import prompt_of
 
 Plant = Callable[[], contextlib.AbstractContextManager[Any]]
 
@@ -52,9 +53,9 @@ def _no_parking() -> contextlib.AbstractContextManager[Any]:
 def _unknown_is_sent_again() -> contextlib.AbstractContextManager[Any]:
     """No answer is read as a refusal, without asking agentctl."""
 
-    async def prompt(self: SessionEffects, turn: Any, entries: Any, tell: Any) -> None:
-        texts = await self._store.read(lambda tx: [tx.entries.get(e) for e in entries])
-        content = "\n\n".join(row.content for row in texts if row is not None)
+    async def prompt(self: SessionEffects, effect: Prompt, tell: Any) -> None:
+        turn = effect.turn
+        content = await self._store.read(lambda tx: prompt_of(tx, self._session, effect))
         try:
             answer = await self._agents.prompt(turn, f"{turn.execution}:{turn.generation}", content, 10)
         except Unreachable:
@@ -209,6 +210,47 @@ def _asleep_whatever_agentctl_says() -> contextlib.AbstractContextManager[Any]:
     return patch.object(SessionEffects, "_doze", doze)
 
 
+def _interrupts_whatever_runs() -> contextlib.AbstractContextManager[Any]:
+    """An interrupt ends the turn that it meets, be it another one."""
+    return patch.object(sending, "_takes_the_place", lambda s, given: True)
+
+
+def _a_failed_cancel_keeps_its_promise() -> contextlib.AbstractContextManager[Any]:
+    """An interrupt whose cancel failed goes on being first: its sender is told nothing."""
+
+    def cancel_failed(s: Session, given: CancelFailed) -> Step:
+        after, notes = really(s, given)
+        return replace(after, jumps=s.jumps), notes
+
+    really = reports.cancel_failed
+    return patch.dict(decide._HANDLERS, {CancelFailed: cancel_failed})
+
+
+def _interrupts_park() -> contextlib.AbstractContextManager[Any]:
+    """The end of an interrupted turn parks what waits behind."""
+
+    def over(s: Session, *args: Any) -> Step:
+        silent = s.turn is not None and s.turn.ending == "interrupt"
+        after, notes = really(s, *args)
+        return (replace(after, parked="silently") if silent and after.queue else after), notes
+
+    really = reports._over
+    return patch.object(reports, "_over", over)
+
+
+def _sent_when_it_is_stored() -> contextlib.AbstractContextManager[Any]:
+    """Who interrupts hears "sent" before the agent has anything."""
+
+    def send(s: Session, given: Any) -> Step:
+        after, notes = really(s, given)
+        if given.interrupt is None or given.ask in {n.ask for n in notes if isinstance(n, Reply)}:
+            return after, notes
+        return after, (*notes, Reply(given.ask, "sent"))
+
+    really = sending.send
+    return patch.dict(decide._HANDLERS, {Send: send})
+
+
 BUGS: dict[str, Plant] = {
     "no staleness check": _no_staleness_check,
     "no parking after a cancel": _no_parking,
@@ -227,6 +269,10 @@ BUGS: dict[str, Plant] = {
     "full is no limit": _full_is_no_limit,
     "deaf while it dozes": _deaf_while_it_dozes,
     "asleep whatever agentctl says": _asleep_whatever_agentctl_says,
+    "interrupts whatever runs": _interrupts_whatever_runs,
+    "a failed cancel keeps its promise": _a_failed_cancel_keeps_its_promise,
+    "interrupts park": _interrupts_park,
+    "sent when it is stored": _sent_when_it_is_stored,
 }
 
 

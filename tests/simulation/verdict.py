@@ -42,7 +42,7 @@ def judge(rig: Rig) -> None:
 
 def _drained(rig: Rig, id: str, value: Session) -> None:
     promptable = value.outcome in (Outcome.OPEN, Outcome.COMPLETED)
-    left = promptable and value.parked is None and value.queue
+    left = promptable and value.parked is None and value.auto_run and value.queue
     rig.watch.holds(not left, "drained", f"{id} is promptable, not parked, and has {value.queue}")
     asking = [e for e in value.queue if e.asks]
     rig.watch.holds(not asking, "nothing is left", f"{id}: somebody still waits for {asking}")
@@ -82,7 +82,7 @@ def _prompts(rig: Rig) -> None:
         token = content.split()[1]
         if state == "delivered":
             rig.watch.holds(got[token] == 1, "fates are true", f"{token} is delivered, no agent got it")
-        elif state in ("queued", "removed"):
+        elif state in ("queued", "removed", "replaced"):
             rig.watch.holds(not got[token], "fates are true", f"{token} is {state}, and an agent got it")
         elif state != "unknown":
             rig.watch.violated("one fate", f"{token} is {state} when all is quiet")

@@ -28,8 +28,8 @@ from kandev.core.views import turn_id, wire_state
 from kandev.ports.store import Tx
 from tests.simulation.world import World
 
-FINAL_FATES = ("delivered", "removed", "unknown")
-REFUSALS = ("rejected", "queue_full", "not_running", "conflict", "not_found", "claimed")
+FINAL_FATES = ("delivered", "removed", "replaced", "unknown")
+REFUSALS = ("rejected", "queue_full", "not_running", "conflict", "not_found", "claimed", "mismatch")
 AT_EACH_COMMIT = {
     "one turn": "SELECT session_id FROM turns WHERE state = 'active' GROUP BY session_id HAVING count(*) > 1",
     "one execution": (
@@ -77,7 +77,12 @@ class Watcher:
         self._intents: set[TurnRef] = set()
         self._dozed: set[str] = set()
         self._answers: set[tuple[str, Answer]] = set()
-        self._jumpers: set[str] = set()
+        self.jumpers: set[str] = set()
+        """Entries that may go before others."""
+        self.aims: set[tuple[str, TurnRef | None]] = set()
+        """What interrupts noted, by session."""
+        self.sent_now: set[str] = set()
+        """Sessions in which a person sent something now, whatever turn there was."""
         self._seqs: dict[tuple[str, str], int] = {}
         self._states: dict[str, str] = {}
         self._revisions: dict[str, int] = {}
@@ -131,11 +136,11 @@ class Watcher:
     def _noted(self, before: Session, after: Session, note: Note) -> None:
         match note:
             case Enqueued(entry):
-                if before.parked or before.cancelling:
-                    self._jumpers.add(entry.id)
+                if before.parked or before.cancelling or not before.auto_run:
+                    self.jumpers.add(entry.id)
             case Claimed(_, entries):
                 self._in_order(after, entries)
-                asked = not before.cancelling or self._jumpers.issuperset(entries)
+                asked = not before.cancelling or self.jumpers.issuperset(entries)
                 self.holds(asked, "parked", f"{entries} run right after a cancel")
             case Reply(ask, status) if status in REFUSALS and not _waited(before, ask):
                 self.holds(after == before, "refused", f"{status} changed {before} to {after}")
@@ -149,6 +154,11 @@ class Watcher:
                 self.holds(ref in self._intents, "aimed", f"{ref} was cancelled, but nobody aimed at it")
                 waits = [e.id for e in after.queue] if not before.jumps else []
                 self.holds(after.parked or not waits, "parked", f"{waits} would run after a cancel")
+            case TurnClosed(ref, cause="interrupted"):
+                meant = (after.id, ref) in self.aims or after.id in self.sent_now
+                self.holds(meant, "aimed", f"{ref} was interrupted, but nobody aimed at it")
+                same = after.parked == before.parked or not after.queue or after.launch is Launch.LOST
+                self.holds(same, "parked", f"an interrupt parked {after.queue}")
             case ExecutionOver(execution):
                 living = {one.spec.execution for one in self.world.living()}
                 self.holds(execution not in living, "gone", f"{execution} is called over and lives")
@@ -172,8 +182,10 @@ class Watcher:
     def _in_order(self, after: Session, entries: Sequence[str]) -> None:
         places = dict(self.rows.execute("SELECT id, place FROM entries WHERE session_id = ?", (after.id,)))
         for waiting in after.queue:
-            for taken in entries:
-                overtook = places[taken] > waiting.place and taken not in self._jumpers
+            for at, taken in enumerate(entries):
+                # What a launch would have begun with goes out before the message that joins it.
+                jumps = not self.jumpers.isdisjoint(entries[at:])
+                overtook = places[taken] > waiting.place and not jumps
                 self.holds(not overtook, "in order", f"{taken} overtook {waiting.id}")
 
     def _entries_agree(self, value: Session) -> None:
@@ -184,7 +196,9 @@ class Watcher:
         claimed = [id for id, state in found if state == "claimed"]
         carried = [e.id for e in value.turn.entries] if value.turn and not value.turn.taken else []
         self.holds(queued == [e.id for e in value.queue], "one fate", f"rows {queued}, value {value.queue}")
-        self.holds(claimed == carried, "one fate", f"claimed {claimed}, the turn has {carried}")
+        self.holds(
+            sorted(claimed) == sorted(carried), "one fate", f"claimed {claimed}, the turn has {carried}"
+        )
         for id, state in found:
             earlier = self.fates.get(id)
             kept = earlier not in FINAL_FATES or earlier == state

@@ -87,7 +87,9 @@ def _stands(s: Session) -> str | None:
 def auto_run(s: Session, given: AutoRun) -> Step:
     """Off stays off until a person switches it on, or sends an entry now."""
     if not given.on:
-        return replace(s, auto_run=False), (Reply(given.ask, "ok"),)
+        review = (Review(),) if s.retry else ()  # it was refused: nothing is tried any more
+        s = replace(s, auto_run=False, retry=False, refusals=0)
+        return s, (*review, Reply(given.ask, "ok"))
     stays = s.launch is Launch.LOST and s.outcome is Outcome.COMPLETED
     parked = NOT_PROVEN_GONE if stays and s.queue else None
     released = s.outcome is Outcome.COMPLETED and s.queue and not parked

@@ -57,6 +57,7 @@ from kandev.core.steps import (
     replies,
     silent,
 )
+from kandev.core.views import held
 
 RETRIES: Final = 3
 """Of an entry that was refused, with back-off; then its queue is parked."""
@@ -112,6 +113,8 @@ def refused(s: Session, given: Refused) -> Step:
     refusals = s.refusals + 1
     s = replace(s, turn=None, permissions=(), refusals=refusals, retry=True)
     notes = (back, TurnClosed(turn.ref, "refused", "refused", given.reason or None))
+    if held(s) is not None:  # it had jumped: back in its place it waits with the others
+        return replace(s, refusals=0, retry=False), (*notes, Review())
     if refusals <= RETRIES:
         return s, notes
     reason = f"the agent takes no prompt ({given.reason or 'no reason given'})"

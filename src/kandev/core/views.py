@@ -163,8 +163,10 @@ def batch(s: Session) -> tuple[Entry, ...]:
         return ()
     jumping = tuple(e for i in s.jumps for e in s.queue if e.id == i)
     if jumping:
-        # A session's first prompt begins with its first message.
-        first = s.queue[:1] if not s.spoken and not s.parked else ()
+        # A session's first prompt begins with its first message, unless a person has cancelled its turn.
+        by_peers = all(e.by != "person" for e in jumping)
+        opens = s.generation == 0 or (not s.spoken and by_peers)
+        first = s.queue[:1] if opens and not s.parked else ()
         return (*(e for e in first if e not in jumping), *jumping)
     return () if held(s) or s.retry or asks_a_person(s) else s.queue[:1]
 
