@@ -1,4 +1,4 @@
-"""Messages: sent, listed, and taken out of the queue."""
+"""Messages: sent, listed, and what became of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tests.cli.conftest import SESSION, TASK, Kandev
-from tests.cli.fake_backend import FakeBackend
+from tests.cli.conftest import SESSION, TASK, Kandev, a_session, a_task
+from tests.cli.fake_backend import FakeBackend, Payload, Refusal
 from tests.cli.transcripts import a_message, paged
 
 
@@ -47,21 +47,44 @@ def test_a_page_that_is_short_because_its_messages_are_long_is_not_taken_for_the
     assert len(kandev("message", "list", "aa11", "--json").json["messages"]) == 12
 
 
-def test_the_queue_is_shown_and_an_entry_taken_out(kandev: Kandev, backend: FakeBackend) -> None:
-    entry = {"id": "entry_abcd", "position": 0, "content": "later", "state": "queued", "queued_by": "person"}
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"state": "queued"}, "It waits in the queue."),
+        ({"state": "claimed"}, "It is on its way to the agent."),
+        ({"state": "removed", "by": "user"}, "It was taken out of the queue by user."),
+        ({"state": "replaced", "by": "e2"}, "A later message of the same automation took its place: e2."),
+        ({"state": "unknown"}, "Nobody can tell whether the agent got it"),
+    ],
+)
+def test_every_fate_of_a_message_is_a_sentence(
+    kandev: Kandev, backend: FakeBackend, answer: Payload, sentence: str
+) -> None:
+    backend.answers["message.status"] = {**answer, "at": "2026"}
+
+    assert kandev("message", "status", "e1").out.startswith(sentence)
+    assert kandev("message", "status", "e1", "--json").json == {**answer, "at": "2026"}
+
+
+def test_the_fate_of_a_waiting_message_can_be_asked_by_an_end_of_its_id(
+    kandev: Kandev, backend: FakeBackend
+) -> None:
+    def status(payload: Payload) -> Payload:
+        if payload["entry_id"] != "entry_abcd":
+            raise Refusal("NOT_FOUND", "entry not found")
+        return {"state": "queued", "at": "2026"}
+
+    full = a_session(queue={"count": 1, "max": 10, "auto_run": True})
     backend.answers |= {
-        "message.queue.get": {"entries": [entry], "count": 1, "max": 10, "auto_run": False},
-        "message.queue.remove": {"success": True},
+        "message.status": status,
+        "task.list": {"tasks": [a_task()]},
+        "task.session.list": {"sessions": [full]},
+        "message.queue.get": {"entries": [{"id": "entry_abcd"}]},
     }
 
-    assert "later" in kandev("message", "queue", "aa11").out
-    assert "parked" in kandev("message", "queue", "aa11").out
-    assert kandev("message", "remove", "aa11", "abcd").code == 0
-    assert backend.payloads("message.queue.remove") == [{"session_id": SESSION, "entry_id": "entry_abcd"}]
-    assert "No entry 'x' waits" in kandev("message", "remove", "aa11", "x").err
-
-    backend.answers["message.queue.get"] = {"entries": [entry, {**entry, "id": "entry_abcde"}]}
-    assert "names 2 of the entries" in kandev("message", "remove", "aa11", "entry_abc").err
+    assert "It waits" in kandev("message", "status", "abcd").out
+    unknown = kandev("message", "status", "wxyz")
+    assert (unknown.code, unknown.err) == (1, "kandev: entry not found\n")
 
 
 @pytest.mark.parametrize(

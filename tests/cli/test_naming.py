@@ -42,7 +42,10 @@ COMMANDS = [
     ("session stop", "session.stop"),
     ("message send {} hello", "message.add"),
     ("message list", "message.list"),
-    ("message queue", "message.queue.get"),
+    ("queue list", "message.queue.get"),
+    ("queue add {} later", "message.queue.add"),
+    ("queue run", "message.queue.drain"),
+    ("queue pause", "message.queue.auto_run.set"),
     ("stop --session", "session.stop"),
 ]
 
@@ -88,8 +91,17 @@ def test_a_queue_is_looked_for_where_messages_wait(kandev: Kandev, answering: Fa
     full = a_session(OLD_SESSION, is_primary=False, state="WAITING_FOR_INPUT", queue={"count": 1})
     answering.answers["task.session.list"] = {"sessions": [a_session(), full]}
 
-    assert kandev("message", "queue", TASK).code == 0
+    assert kandev("queue", "list", TASK).code == 0
     assert answering.payloads("message.queue.get") == [{"session_id": OLD_SESSION}]
+
+
+def test_a_queue_is_resumed_where_it_is_held(kandev: Kandev, answering: FakeBackend) -> None:
+    full = a_session(queue={"count": 1, "auto_run": True})
+    held = a_session(OLD_SESSION, is_primary=False, queue={"count": 0, "auto_run": False})
+    answering.answers["task.session.list"] = {"sessions": [full, held]}
+
+    assert kandev("queue", "resume", TASK).code == 0
+    assert answering.payloads("message.queue.auto_run.set") == [{"session_id": OLD_SESSION, "auto_run": True}]
 
 
 def test_a_stop_looks_for_the_session_that_has_an_agent(kandev: Kandev, answering: FakeBackend) -> None:

@@ -1,6 +1,6 @@
-"""`message`: what is said to an agent, what it said, and what still waits.
+"""`message`: what is said to an agent, what it said, and what became of a message.
 
-Not here: watching live (`tail`).
+Not here: watching live (`tail`), what still waits (`queues`).
 """
 
 from collections import deque
@@ -11,11 +11,20 @@ import click
 
 from kandev.cli import naming
 from kandev.cli.client import Client, client_command, text_or_stdin
-from kandev.cli.failures import Failed
-from kandev.cli.output import COLOURS, clean, paint, shown_id
+from kandev.cli.failures import Refused
+from kandev.cli.output import clean, paint
 
 PAGE = 500
 AUTHORS = {"user": "blue", "agent": "green", "system": "yellow"}
+FATES = {
+    "queued": "It waits in the queue.",
+    "claimed": "It is on its way to the agent.",
+    "delivered": "The agent has it.",
+    "removed": "It was taken out of the queue by {by}.",
+    "replaced": "A later message of the same automation took its place: {by}.",
+    "unknown": "Nobody can tell whether the agent got it; it is not sent again by itself.",
+}
+"""Every fate of a message, for people."""
 SENTENCES = {
     "sent": "The agent has it.",
     "queued": "It waits in the queue.",
@@ -25,7 +34,7 @@ SENTENCES = {
 
 @click.group()
 def message() -> None:
-    """Send messages, read them, look at the queue."""
+    """Send messages, read them, ask what became of them."""
 
 
 @message.command()
@@ -92,51 +101,33 @@ def transcript(client: Client, session_id: str) -> Iterator[dict[str, Any]]:
 
 
 @message.command()
-@click.argument("entry_id", metavar="ENTRY")
-@client_command
-def status(client: Client, entry_id: str) -> None:
-    """Say what became of a message that was sent; ENTRY is the id that `send` printed."""
-    answer = client.call("message.status", {"entry_id": entry_id})
-    if not client.out.data(answer):
-        client.out.facts(answer)
-
-
-@message.command()
-@click.argument("target", metavar="SESSION|TASK")
-@client_command
-def queue(client: Client, target: str) -> None:
-    """Show the messages that wait for a turn."""
-    id = naming.session_or_task(client, target, naming.has_waiting, naming.works)["id"]
-    answer = client.call("message.queue.get", {"session_id": id})
-    if client.out.data(answer):
-        return
-    rows = (
-        (
-            each["position"],
-            shown_id(each["id"]),
-            each.get("state"),
-            each.get("queued_by"),
-            each.get("content"),
-        )
-        for each in answer.get("entries", [])
-    )
-    client.out.table(("#", "entry", "state", "by", "content"), rows, "Nothing waits.")
-    if answer.get("auto_run") is False:
-        client.out.say(paint("The queue is parked: it does not run by itself.", COLOURS["BLOCKED"]))
-
-
-@message.command()
-@click.argument("target", metavar="SESSION|TASK")
 @click.argument("entry", metavar="ENTRY")
 @client_command
-def remove(client: Client, target: str, entry: str) -> None:
-    """Take a waiting message out of the queue."""
-    id = naming.session_or_task(client, target, naming.has_waiting, naming.works)["id"]
-    waiting = client.call("message.queue.get", {"session_id": id}).get("entries", [])
+def status(client: Client, entry: str) -> None:
+    """Say what became of a message that was sent; ENTRY is the id that `send` printed."""
+    answer = _fate(client, entry)
+    if client.out.data(answer):
+        return
+    if sentence := FATES.get(str(answer.get("state"))):
+        client.out.say(paint(sentence.format(by=clean(answer.get("by") or "somebody")), bold=True))
+    client.out.facts(answer)
+
+
+def _fate(client: Client, text: str) -> dict[str, Any]:
+    """Of an entry that is named whole, or of one that waits by an end of its id. Raises Failed."""
     try:
-        chosen = naming.pick("entry", entry, waiting)["id"]
-    except naming.Unknown:
-        raise Failed(f"No entry {entry!r} waits; look with `kandev message queue {id}`.") from None
-    answer = client.call("message.queue.remove", {"session_id": id, "entry_id": chosen})
-    if not client.out.data(answer):
-        client.out.say(f"Entry {chosen} is removed.")
+        return client.call("message.status", {"entry_id": text})
+    except Refused as error:
+        if error.code != "NOT_FOUND":
+            raise
+        waiting = [
+            entry
+            for session in naming.sessions(client)
+            if naming.has_waiting(session)
+            for entry in client.call("message.queue.get", {"session_id": session["id"]}).get("entries", [])
+        ]
+        try:
+            chosen = naming.pick("entry", text, waiting)["id"]
+        except naming.Unknown:
+            raise error from None
+    return client.call("message.status", {"entry_id": chosen})

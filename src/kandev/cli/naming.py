@@ -15,7 +15,7 @@ NAMED = 5
 """So many candidates are named in a sentence."""
 END_MIN = 4
 """Letters of an id that name it: fewer fit by chance."""
-LISTS = {"step": "workflow list", "entry": "message queue"}
+LISTS = {"step": "workflow list", "entry": "queue list"}
 """Where things are listed that have no command of their own."""
 Thing = dict[str, Any]
 Wish = Callable[[Thing], bool]
@@ -80,9 +80,19 @@ def has_waiting(session: Thing) -> bool:
     return bool((session.get("queue") or {}).get("count"))
 
 
+def is_held(session: Thing) -> bool:
+    """Its queue does not run by itself."""
+    return (session.get("queue") or {}).get("auto_run") is False
+
+
 def asks(session: Thing) -> bool:
     """Its agent waits for a decision."""
     return session.get("waiting_for") == "permission"
+
+
+def wants_answer(session: Thing) -> bool:
+    """A question of its agent is open, whether the agent still waits for the answer or not."""
+    return bool(session.get("questions")) or session.get("waiting_for") == "question"
 
 
 def session_or_task(client: Client, text: str, *wishes: Wish, exact: bool = True) -> Thing:

@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -32,6 +33,9 @@ COLOURS = {
 }
 NOTE_MIN = 24
 """Letters of a note that are shown, however narrow the terminal is."""
+WORDS = 60
+"""Letters of a message that a table shows."""
+UNITS = (("d", 86400), ("h", 3600), ("min", 60))
 Row = Sequence[object]
 
 
@@ -53,6 +57,22 @@ def clean(text: object) -> str:
 def line_of(text: object) -> str:
     """Text on one line."""
     return " ".join(clean(text).split())
+
+
+def first_words(text: object) -> str:
+    """The beginning of a text, on one line."""
+    line = line_of(str(text)[: 4 * WORDS])
+    return line if len(line) <= WORDS and len(str(text)) <= 4 * WORDS else f"{line[: WORDS - 1].rstrip()}…"
+
+
+def age_of(at: object) -> str:
+    """How long a time (RFC 3339) is ago, in its largest unit; empty when it is no time."""
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(str(at))).total_seconds()
+    except (ValueError, TypeError):
+        return ""
+    unit, size = next(((u, s) for u, s in UNITS if seconds >= s), ("s", 1))
+    return f"{max(0, int(seconds // size))} {unit}"
 
 
 def paint(text: str, colour: str | None = None, *, dim: bool = False, bold: bool = False) -> str:

@@ -21,6 +21,7 @@ COMMANDS = {
     "task": "tasks:task",
     "session": "sessions:session",
     "message": "messages:message",
+    "queue": "queues:queue",
     "cancel": "turns:cancel",
     "stop": "turns:stop",
     "tail": "tail:tail",
