@@ -130,6 +130,22 @@ def test_a_permission_is_shown_with_how_to_answer_it(kandev: Kandev, backend: Fa
     ]
 
 
+def test_a_question_is_shown_with_how_to_answer_it(kandev: Kandev, backend: FakeBackend) -> None:
+    asked = message("m1", "Which one?", "clarification_request", options=[{"label": "SQLite"}])
+    settled = {**asked, "metadata": {**asked["metadata"], "status": "answered"}}
+    told = frames(
+        added(asked), ("session.message.updated", {"message": settled}), became("WAITING_FOR_INPUT")
+    )
+    backend.plays = [Play(snapshot(), told)]
+
+    assert kandev("tail", SESSION, "--once").out.splitlines()[1:5] == [
+        "question: Which one?",
+        "    1  SQLite",
+        f"    Answer: kandev answer {SESSION} TEXT  (or --option NUMBER)",
+        "question: Which one?: answered",
+    ]
+
+
 @pytest.mark.parametrize("status", ["selected", "rejected"])
 def test_a_permission_that_was_rejected_reads_so(kandev: Kandev, backend: FakeBackend, status: str) -> None:
     options = [{"option_id": "no", "name": "No", "kind": "reject_once"}]

@@ -26,6 +26,7 @@ COMMANDS = {
     "stop": "turns:stop",
     "tail": "tail:tail",
     "permission": "permissions:permission",
+    "answer": "questions:answer",
     "agents": "agents:agents",
     "profile": "agents:profile",
     "repository": "board:repository",

@@ -81,6 +81,13 @@ class Transcript:
 
     def _how_to_answer(self, message: Piece) -> None:
         asked = message.get("metadata") or {}
+        if message.get("type") == "clarification_request":
+            for number, option in enumerate(asked.get("options") or [], 1):
+                self.line(f"    {paint(str(number), 'yellow')}  {line_of(option.get('label', ''))}")
+            self.line(
+                paint(f"    Answer: kandev answer {self.session_id} TEXT  (or --option NUMBER)", dim=True)
+            )
+            return
         for option in asked.get("options") or []:
             name, id = line_of(option.get("name", "")), line_of(option.get("option_id", ""))
             self.line(f"    {paint(id, 'yellow')}  {name}")
@@ -91,7 +98,7 @@ class Transcript:
 
 def _waits(message: Piece) -> bool:
     pending = (message.get("metadata") or {}).get("status", "pending") == "pending"
-    return message.get("type") == "permission_request" and pending
+    return message.get("type") in ("permission_request", "clarification_request") and pending
 
 
 def _tool_or_other(message: Piece) -> str:
@@ -115,8 +122,10 @@ def _tool_or_other(message: Piece) -> str:
             return paint(f"error: {clean(content)}", "red")
         case "status":
             return paint(f"· {clean(content)}", "yellow")
-        case "clarification_request":
+        case "clarification_request" if _waits(message):
             return f"{paint('question', 'yellow', bold=True)}: {line_of(content)}"
+        case "clarification_request":
+            return f"{paint('question', 'yellow')}: {line_of(content)}: {line_of(asked.get('status'))}"
     return ""
 
 
