@@ -293,6 +293,13 @@ ACT-message.status: Answers the entry's fate.
 ACT-message.list: Oldest first, with limit, before and after.
 ACT-message.queue.get: Answers entries, count, max and auto_run.
 ACT-message.queue.remove: Removes a waiting entry.
+ACT-message.queue.add: Puts an entry strictly behind what waits; one with a coalescing key replaces its earlier one.
+ACT-message.queue.update: Changes what a waiting entry says.
+ACT-message.queue.clear: Empties the queue and says how many were removed.
+ACT-message.queue.reorder: Orders the queue; every waiting entry is named once, else nothing changes.
+ACT-message.queue.send_now: A waiting entry takes the place of the turn, silently; auto-run is on afterwards.
+ACT-message.queue.drain: Runs the queue, a refused entry at once; CONFLICT says why nothing may run.
+ACT-message.queue.auto_run.set: A durable switch: off holds what waits and comes, on releases it.
 ACT-agent.cancel: Answers {success, session_id, error?}; success:false is a response.
 ACT-orchestrator.stop: The operator's stop of a task.
 ACT-permission.respond: Answers an open permission request by option, cancelled or rejected.

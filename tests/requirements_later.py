@@ -11,13 +11,6 @@ from __future__ import annotations
 
 LATER: dict[tuple[int, str], str] = {
     (4, "contract §2"): """
-ACT-message.queue.add: Adds an entry.
-ACT-message.queue.update: Changes a waiting entry.
-ACT-message.queue.clear: Empties the queue.
-ACT-message.queue.reorder: Orders the queue.
-ACT-message.queue.send_now: Sends one entry at once.
-ACT-message.queue.drain: Runs the queue.
-ACT-message.queue.auto_run.set: Switches auto-run.
 ACT-clarification.respond: Answers a question.
 NOTE-session.clarification_requested: Published when an agent asks a question.
 CTL-mcp: The instance's MCP server is tunnelled to the backend, and a stdio bridge exists.

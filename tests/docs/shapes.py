@@ -126,4 +126,4 @@ def _turn(*, full: bool) -> dict[str, Any]:
 
 def _entry(sender: str | None) -> dict[str, Any]:
     row = records.EntryRecord("e", "s", "t", "m", "text", "user", 1, "queued", AT, AT, sender_task_id=sender)
-    return payloads.entry(row, 0)
+    return payloads.entry(row, 0, sender)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.house import House, Socket, dial, open_house, serving
+from tests.gateway.queue_line import Line
 
 
 @pytest.fixture
@@ -27,3 +28,19 @@ async def address(house: House) -> AsyncIterator[str]:
 async def client(address: str) -> AsyncIterator[Socket]:
     async with dial(address) as socket:
         yield socket
+
+
+@pytest.fixture
+async def busy(house: House) -> Line:
+    """A session whose agent works for long."""
+    task, session = await house.started("sleep 30")
+    await house.until(session, "RUNNING")
+    return Line(house, task["id"], session)
+
+
+@pytest.fixture
+async def idle(house: House) -> Line:
+    """A session whose agent has nothing to do."""
+    task, session = await house.started("say hello")
+    await house.until(session, "WAITING_FOR_INPUT")
+    return Line(house, task["id"], session)

@@ -34,6 +34,8 @@ from kandev.runtime.deadlines import Deadlines
 from kandev.runtime.outer import Outer
 from kandev.runtime.registry import Sessions
 from kandev.storage.opening import open_inline
+from kandev.storage.sql.inline import InlineStore
+from kandev.storage.sql.tables import metadata
 from kandev.usecases.context import Context
 from tests.fakes.agentctl import SimAgentctl, SimAgents
 
@@ -127,6 +129,13 @@ class House:
                 if session["state"] == state:
                     return session
                 await asyncio.sleep(0.01)
+
+    def rows(self) -> dict[str, list[Any]]:
+        """Every row of the database, by table."""
+        store = self.ctx.store
+        assert isinstance(store, InlineStore)
+        with store._connection.begin():
+            return {t.name: list(store._connection.execute(t.select())) for t in metadata.sorted_tables}
 
     def repository(self, name: str = "shop") -> Path:
         """A git repository with one commit."""

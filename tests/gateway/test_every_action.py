@@ -15,6 +15,9 @@ NUMBER = 12.5  # wrong for every member but one that is a number of seconds
 LISTS: dict[str, Any] = {
     "command": ["x"],
     "step_ids": [],
+    "entry_ids": [],
+    "answers": [],
+    "auto_run": True,
     "workflow": {"version": 1, "name": "x", "steps": [{"name": "x"}]},
 }
 

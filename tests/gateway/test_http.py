@@ -35,7 +35,7 @@ async def test_an_empty_body_is_an_empty_payload(house: House) -> None:
 
 
 @pytest.mark.proves("DOOR-http", "BAD-unknown-action", "BAD-no-traceback")
-@pytest.mark.parametrize("action", ["no.such", "no/such", "", "message.queue.drain", "clarification.respond"])
+@pytest.mark.parametrize("action", ["no.such", "no/such", "", "message.queue.shuffle", "clarification.ask"])
 async def test_an_unknown_action_is_404_and_is_named(house: House, action: str) -> None:
     status, body = await house.post(action)
     assert (status, body["code"]) == (404, "UNKNOWN_ACTION")

@@ -116,9 +116,9 @@ async def test_an_object_that_is_no_request_is_a_bad_request(
 
 @pytest.mark.proves("BAD-unknown-action")
 async def test_an_unknown_action_is_named(client: Socket) -> None:
-    frame = await client.ask("message.queue.send_now", {"x": 1})
+    frame = await client.ask("message.queue.shuffle", {"x": 1})
     assert frame["payload"]["code"] == "UNKNOWN_ACTION"
-    assert "message.queue.send_now" in frame["payload"]["message"]
+    assert "message.queue.shuffle" in frame["payload"]["message"]
 
 
 @pytest.mark.proves("DOOR-mcp-refused")

@@ -179,10 +179,10 @@ def message(row: Message) -> dict[str, Any]:
     }
 
 
-def entry(row: EntryRecord, position: int) -> dict[str, Any]:
+def entry(row: EntryRecord, position: int, coalescing_key: str | None = None) -> dict[str, Any]:
     """`message.queue.get`; `position` from 0."""
     return {
-        **_known(sender_task_id=row.sender_task_id),
+        **_known(sender_task_id=row.sender_task_id, coalescing_key=coalescing_key),
         "id": row.id,
         "position": position,
         "content": row.content,

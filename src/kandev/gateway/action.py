@@ -1,7 +1,7 @@
 """What one entry of the catalogue is: a name, the shape of its payload, and the one handler behind both
 doors.
 
-Not here: the entries (`actions_board`, `actions_sessions`, `streams`), and asking for one (`dispatch`).
+Not here: the entries (`actions_board`, `actions_sessions`, …, `streams`), and asking for one (`dispatch`).
 """
 
 from collections.abc import Awaitable, Callable

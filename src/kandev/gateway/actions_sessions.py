@@ -1,6 +1,6 @@
 """The actions about sessions, messages, permissions, cancels and stops.
 
-Not here: subscriptions (`streams`).
+Not here: queues (`actions_queue`), subscriptions (`streams`).
 """
 
 from kandev.core import payloads
@@ -18,7 +18,6 @@ from kandev.usecases import (
     launch_session,
     message_status,
     messages,
-    queue_entries,
     recover_session,
     sessions,
     stop_session,
@@ -167,23 +166,6 @@ async def message_list(ctx: Context, asked: wire.MessageList) -> Result:
     )
     found = [payloads.message(row) for row in rows]
     return {"messages": fitting(reversed(found))[::-1] if asked.before else fitting(found)}
-
-
-@chapter.read(
-    "message.queue.get",
-    wire.OfSession,
-    "What waits for a turn.",
-    "{entries: [entry], count, max, auto_run, parked_reason?}",
-)
-async def queue_get(ctx: Context, asked: wire.OfSession) -> Result:
-    return await queue_entries.get_queue(ctx, session_id=asked.session_id)
-
-
-@chapter.action(
-    "message.queue.remove", wire.QueueRemove, "Take an entry out of the queue.", "{success, entry_id}"
-)
-async def queue_remove(ctx: Context, asked: wire.QueueRemove) -> Result:
-    return await queue_entries.remove_entry(ctx, session_id=asked.session_id, entry_id=asked.entry_id)
 
 
 # -- cancel, stop, permissions ----------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kandev.gateway import actions_board, actions_sessions, actions_tasks
+from kandev.gateway import actions_board, actions_queue, actions_sessions, actions_tasks
 from kandev.gateway.action import Action
 from kandev.wire import gateway_board, gateway_sessions
 
@@ -54,8 +54,9 @@ STREAMS: Final = (
 
 
 def _collect() -> Mapping[str, Action]:
-    chapters = (actions_board.chapter, actions_tasks.chapter, actions_sessions.chapter)
-    return MappingProxyType({a.name: a for c in chapters for a in c.actions} | {a.name: a for a in STREAMS})
+    modules = (actions_board, actions_tasks, actions_sessions, actions_queue)
+    found = {action.name: action for module in modules for action in module.chapter.actions}
+    return MappingProxyType(found | {action.name: action for action in STREAMS})
 
 
 ACTIONS: Final = _collect()

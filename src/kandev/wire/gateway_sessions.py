@@ -1,4 +1,4 @@
-"""Payloads of the requests about sessions, messages, permissions, and stops.
+"""Payloads of the requests about sessions, messages, queues, permissions, questions, and stops.
 
 Not here: payloads of the board (`gateway_board`), and what the answers look like (`core.payloads`).
 """
@@ -11,6 +11,7 @@ from kandev.wire.gateway_board import Id, Name, Request
 
 Reason = Annotated[str, Meta(min_length=1, max_length=500)]
 Content = Annotated[str, Meta(min_length=1, max_length=4 << 20)]
+Label = Annotated[str, Meta(min_length=1, max_length=1000)]
 Page = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -90,11 +91,59 @@ class MessageList(Request, frozen=True, kw_only=True):
     after: Id | None = None
 
 
-class QueueRemove(Request, frozen=True, kw_only=True):
+class QueueAdd(Request, frozen=True, kw_only=True):
+    """Strictly behind what waits. With a `coalescing_key` it is an automation's, and takes the place of the
+    earlier one of that key which waits still."""
+
+    session_id: Id
+    content: Content
+    idempotency_key: Name | None = None
+    coalescing_key: Name | None = None
+
+
+class QueueUpdate(Request, frozen=True, kw_only=True):
+    """Other words for an entry that waits."""
+
+    session_id: Id
+    entry_id: Id
+    content: Content
+
+
+class OfEntry(Request, frozen=True, kw_only=True):
     """Names an entry of a session's queue."""
 
     session_id: Id
     entry_id: Id
+
+
+class QueueReorder(Request, frozen=True, kw_only=True):
+    """Every entry that waits, once, in the order that is wanted."""
+
+    session_id: Id
+    entry_ids: Annotated[list[Id], Meta(max_length=100_000)]
+
+
+class QueueAutoRun(Request, frozen=True, kw_only=True):
+    """On releases what is parked; off holds what waits and what comes."""
+
+    session_id: Id
+    auto_run: bool
+
+
+class ClarificationAnswer(Request, frozen=True, kw_only=True):
+    """To one question: labels of options that it offers, words of the person's own, or both."""
+
+    question_id: Id
+    selected_options: Annotated[list[Label], Meta(max_length=100)] | None = None
+    custom_text: Content | None = None
+
+
+class ClarificationRespond(Request, frozen=True, kw_only=True):
+    """`rejected`: nobody answers; then `answers` is empty."""
+
+    pending_id: Id
+    answers: Annotated[list[ClarificationAnswer], Meta(max_length=100)]
+    rejected: bool = False
 
 
 class AgentCancel(Request, frozen=True, kw_only=True):
