@@ -156,14 +156,14 @@ def git(folder: Path, *words: str) -> None:
 
 @contextlib.asynccontextmanager
 async def open_house(
-    tmp: Path, guard: GuardSettings | None = None, hub: Hub | None = None
+    tmp: Path, guard: GuardSettings | None = None, hub: Hub | None = None, queue_max: int = 10
 ) -> AsyncIterator[House]:
-    """Everything, taken down in the end."""
+    """Everything, taken down in the end. `queue_max`: how many messages may wait, 0 for no limit."""
     hub = hub or Hub()
     heard = Heard(hub)
     store = open_inline(heard)
     world = SimAgentctl()
-    clock, ids, deadlines = SystemClock(), TimeIds(), Deadlines()
+    clock, ids, deadlines = SystemClock(), TimeIds(), Deadlines(queue_max=queue_max)
     worktrees = GitWorktrees(tmp / "home")
     async with Sessions(Outer(store, SimAgents(world), worktrees, clock, ids, deadlines)) as sessions:
         ctx = Context(store, sessions, worktrees, FixedCatalogue(), clock, ids, deadlines)
