@@ -76,6 +76,8 @@ def a_parked(count: int, state: str, **members: Any) -> Payload:
     return a_session(state=state, queue=queue, parked_reason="cancelled by a person", **members)
 
 
+RESUME = f"`kandev queue resume {SESSION}`"
+TOO = f"and so does {RESUME}"
 RELEASE = "parked; the next `kandev message send` releases"
 
 
@@ -101,7 +103,12 @@ RELEASE = "parked; the next `kandev message send` releases"
         (
             a_session(cancellation_revision=0),
             a_parked(2, "WAITING_FOR_INPUT", cancellation_revision=2),
-            f"Turn cancelled; the session takes a new prompt. 2 messages wait {RELEASE} them.",
+            f"Turn cancelled; the session takes a new prompt. 2 messages wait {RELEASE} them, {TOO}.",
+        ),
+        (
+            a_session(queue={"count": 1, "auto_run": False}, parked_reason="auto-run was switched off"),
+            a_parked(1, "WAITING_FOR_INPUT", cancellation_revision=2),
+            f"Turn cancelled; the session takes a new prompt. 1 message waits parked; {RESUME} releases it.",
         ),
         (
             a_session(cancellation_revision=0),
@@ -116,7 +123,7 @@ RELEASE = "parked; the next `kandev message send` releases"
         (
             a_session(state="STARTING"),
             a_parked(1, "STARTING"),
-            f"Cancelled before it began: the agent still starts. 1 message waits {RELEASE} it.",
+            f"Cancelled before it began: the agent still starts. 1 message waits {RELEASE} it, {TOO}.",
         ),
         (
             a_session(state="STARTING"),

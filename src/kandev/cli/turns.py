@@ -39,11 +39,11 @@ def _what_came_of_it(client: Client, before: dict[str, Any]) -> str:
         after = client.call("session.get", {"session_id": before["id"]})
     except Failed:
         return f"No turn of session {before['id']} runs any more."
-    waiting = _waiting(after)
+    waiting = _waiting(after, paused=naming.is_held(before))
     # The revision grows with every cancel of a turn, and with nothing else.
     if after.get("cancellation_revision") != before.get("cancellation_revision"):
         return " ".join(filter(None, (_cancelled(after), waiting)))
-    parked_now = after.get("parked_reason") and not before.get("parked_reason")
+    parked_now = after.get("parked_reason") not in (None, before.get("parked_reason"))
     if parked_now and waiting:
         starts = "the agent still starts. " if after.get("state") == "STARTING" else "the agent stays. "
         return f"Cancelled before it began: {starts}{waiting}"
@@ -59,14 +59,17 @@ def _cancelled(after: dict[str, Any]) -> str:
     return f"Turn cancelled; the session is {state}."
 
 
-def _waiting(session: dict[str, Any]) -> str:
-    """What became of the messages behind the turn."""
+def _waiting(session: dict[str, Any], *, paused: bool) -> str:
+    """What became of the messages behind the turn. A paused queue stays so, whatever is said."""
     queue = session.get("queue") or {}
     count = queue.get("count", 0)
     if not count or queue.get("auto_run", True):
         return ""
     wait, them = ("1 message waits", "it") if count == 1 else (f"{count} messages wait", "them")
-    return f"{wait} parked; the next `kandev message send` releases {them}."
+    way = f"`kandev queue resume {session['id']}`"
+    if paused:
+        return f"{wait} parked; {way} releases {them}."
+    return f"{wait} parked; the next `kandev message send` releases {them}, and so does {way}."
 
 
 @click.command()
