@@ -180,6 +180,21 @@ async def test_an_entry_that_is_sent_now_takes_the_place_of_the_turn_silently(bu
 
 
 @pytest.mark.proves("ACT-message.queue.send_now")
+async def test_an_open_permission_does_not_hold_up_what_is_sent_now(house: House) -> None:
+    task, session = await house.started("ask Delete?")
+    await house.until(session, "RUNNING")
+    asking = Line(house, task["id"], session)
+    chosen = await asking.add("say chosen")
+
+    assert (await asking.ok("send_now", entry_id=chosen))["status"] == "sent"
+
+    assert await asking.until(lambda said: len(said) == 2) == ["ask Delete?", "say chosen"]
+    messages = (await house.ok("message.list", session_id=session))["messages"]
+    asked = [m["metadata"]["status"] for m in messages if m["type"] == "permission_request"]
+    assert asked == ["cancelled"]
+
+
+@pytest.mark.proves("ACT-message.queue.send_now")
 async def test_sending_a_parked_entry_now_lets_the_queue_run_again(busy: Line) -> None:
     await busy.add("say first")
     chosen = await busy.add("say chosen")
@@ -232,6 +247,18 @@ async def test_a_queue_that_is_switched_off_keeps_what_comes_until_it_is_switche
 
     assert (await idle.ok("auto_run.set", auto_run=True))["auto_run"] is True
     assert await idle.until(lambda said: len(said) == 2) == ["say hello", "say later"]
+
+
+@pytest.mark.proves("ACT-message.queue.auto_run.set")
+async def test_a_person_is_heard_by_an_idle_session_and_the_paused_rest_stays(idle: Line) -> None:
+    await idle.ok("auto_run.set", auto_run=False)
+    await idle.add("say paused")
+    asked = {"task_id": idle.task, "session_id": idle.session, "content": "say person"}
+
+    assert (await idle.house.ok("message.add", **asked))["status"] == "sent"
+
+    await idle.house.until(idle.session, "WAITING_FOR_INPUT")
+    assert (await idle.waiting(), await idle.heard()) == (["say paused"], ["say hello", "say person"])
 
 
 @pytest.mark.proves("ACT-message.queue.auto_run.set")
