@@ -116,5 +116,6 @@ def _queues(evidence: Evidence) -> Iterator[str]:
         if queue != waiting[session["id"]]:
             yield f"queue: {session['id']} holds {queue}, the rows say {waiting[session['id']]}"
         promptable = value.get("outcome", "open") in ("open", "completed")
-        if queue and promptable and value.get("parked") is None:
+        held = value.get("parked") is not None or not value.get("auto_run", True)
+        if queue and promptable and not held:
             yield f"drained: {session['id']} is promptable, not parked, and has {queue}"
