@@ -90,6 +90,16 @@ def test_it_can_end_when_the_session_waits_for_input(kandev: Kandev, backend: Fa
     assert kandev("tail", SESSION, word).out == "— WAITING_FOR_INPUT\n"
 
 
+def test_it_takes_a_queue_that_waits_behind_a_question_for_idle(kandev: Kandev, backend: FakeBackend) -> None:
+    waiting = a_session(
+        state="WAITING_FOR_INPUT", waiting_for="question", queue={"count": 1, "auto_run": True}
+    )
+    told = frames(("session.updated", {"session": waiting}))
+    backend.plays = [Play(snapshot(), told)]
+
+    assert kandev("tail", SESSION, "--until-idle").out.splitlines()[-1] == "— RUNNING → WAITING_FOR_INPUT"
+
+
 def test_it_does_not_take_a_queue_that_runs_on_for_idle(kandev: Kandev, backend: FakeBackend) -> None:
     told = frames(
         ("message.queue.status_changed", {"count": 1, "auto_run": True}),

@@ -23,6 +23,8 @@ class Watch:
     state: str = ""
     deleted: bool = False
     queue: dict[str, Any] = field(default_factory=dict)
+    asked: bool = False
+    """A question of the agent is open: what waits, waits for the answer."""
     _begun: bool = False
     _cancelling: bool = False
 
@@ -34,7 +36,7 @@ class Watch:
     @property
     def idle(self) -> bool:
         """Nothing is under way, and nothing will start by itself."""
-        runs_on = bool(self.queue.get("count")) and self.queue.get("auto_run", True)
+        runs_on = bool(self.queue.get("count")) and self.queue.get("auto_run", True) and not self.asked
         return self.over or (self.state in IDLE and not runs_on)
 
     def snapshot(self, payload: dict[str, Any]) -> None:
@@ -48,6 +50,7 @@ class Watch:
         if session.get("state") != self.state:
             self._state(self.state, session.get("state", self.state))
         self.queue = session.get("queue") or self.queue
+        self.asked = session.get("waiting_for") == "question"
         self._cancelling = bool(session.get("cancellation_pending"))
         self._begun = True
 
@@ -78,6 +81,7 @@ class Watch:
         """`session.updated`: the whole session."""
         session = payload.get("session") or {}
         self.queue = session.get("queue") or self.queue
+        self.asked = session.get("waiting_for") == "question"
         if session.get("state") and session["state"] != self.state:
             self._state(self.state, session["state"])
 
