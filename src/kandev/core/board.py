@@ -66,6 +66,28 @@ class TaskRepository:
 
 
 @dataclass(frozen=True)
+class PendingMove:
+    """A move that waits for the end of a turn. `by`: who asked for it. Without `position`: last in the step."""
+
+    step_id: str
+    by: str
+    position: int | None = None
+
+
+@dataclass(frozen=True)
+class OwedEnter:
+    """What entering a step still owes: the step's `prompt` to the task's agent, and (`completes`) the end of
+    its sessions. `entered` is the task's of that entering, so that nothing is done twice or too late."""
+
+    entered: int
+    step_id: str
+    prompt: str | None = None
+    completes: bool = False
+    parks: str | None = None
+    """Why the messages that wait in the task's sessions do not run by themselves any more."""
+
+
+@dataclass(frozen=True)
 class Task:
     """A card. `version` is for compare-and-set; `state_before` is where a failed launch returns to."""
 
@@ -89,6 +111,13 @@ class Task:
     error: str | None = None
     office: bool = False
     version: int = 0
+    entered: int = 0
+    """Grows with every entering of a step, and is never repeated: a turn that began in another entering does
+    not move the card."""
+    automatic: int = 0
+    """Prompts that the workflow sent since somebody said something."""
+    pending_move: PendingMove | None = None
+    owed_enter: OwedEnter | None = None
 
     @property
     def works_on(self) -> TaskRepository | None:

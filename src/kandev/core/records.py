@@ -55,6 +55,8 @@ class TurnRecord:
     stop_reason: str | None = None
     cause: str | None = None
     error: str | None = None
+    entered: int = 0
+    """The task's at the turn's start (`board.Task.entered`)."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class EntryRecord:
     dispatch_id: str | None = None
     turn_id: str | None = None
     by: str | None = None
+    coalesce: str | None = None
+    """An automation's: a later entry with the same key replaces this one while it waits."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from kandev.storage.sql.engine import connect_memory
 from kandev.storage.sql.tables import metadata
 from kandev.storage.structure import Structure, differences, structure
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """All migrations of this program, oldest first."""
 HEAD = REVISIONS[-1]
 MIGRATIONS = Path(__file__).parent / "migrations"

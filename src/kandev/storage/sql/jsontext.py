@@ -1,6 +1,6 @@
 """A column that holds a value as JSON text, decoded into its type.
 
-Missing members take their defaults and unknown ones are ignored, so that rows of an older program stay
+None is NULL. Missing members take their defaults and unknown ones are ignored, so that rows of an older program stay
 readable.
 """
 
@@ -25,15 +25,17 @@ class JsonText(TypeDecorator[Any]):
         self.of = of
         self._decode = msgspec.json.Decoder(of).decode
 
-    def bind_processor(self, dialect: Dialect) -> Callable[[Any], str]:
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], str | None]:
         """From the value to text."""
-        return lambda value: msgspec.json.encode(value).decode()
+        return lambda value: None if value is None else msgspec.json.encode(value).decode()
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         """From text to the value; StoreFault when the text is none."""
         decode = self._decode
 
         def process(text: Any) -> Any:
+            if text is None:
+                return None
             try:
                 return decode(text)
             except (msgspec.MsgspecError, UnicodeError) as error:

@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-from kandev.core.board import TaskRepository
+from kandev.core.board import OwedEnter, PendingMove, TaskRepository
 from kandev.core.session import Session
 from kandev.storage.sql.jsontext import JsonText
 
@@ -52,12 +52,21 @@ def _number(name: str) -> Column[int]:
     return Column(name, Integer, nullable=False)
 
 
+def _count(name: str) -> Column[int]:
+    """0 in rows that are older than the column."""
+    return Column(name, Integer, nullable=False, server_default=text("0"))
+
+
 def _flag(name: str) -> Column[bool]:
     return Column(name, Boolean, nullable=False)
 
 
 def _json(name: str, of: Any) -> Column[Any]:
     return Column(name, JsonText(of), nullable=False)
+
+
+def _maybe_json(name: str, of: Any) -> Column[Any]:
+    return Column(name, JsonText(of), nullable=True)
 
 
 def _of(name: str, target: str) -> Column[str]:
@@ -151,12 +160,17 @@ tasks = Table(
     _maybe("error"),
     _flag("office"),
     _number("version"),
+    _count("entered"),
+    _count("automatic"),
+    _maybe_json("pending_move", PendingMove),
+    _maybe_json("owed_enter", OwedEnter),
     Index(None, "created_at", "id"),
     Index(None, "workspace_id", "created_at", "id"),
     Index(None, "workflow_id", "created_at", "id"),
     Index(None, "workflow_step_id", "position"),
     Index(None, "parent_id", "created_at", "id"),
     Index("uq_tasks_workspace_id_external_id", "workspace_id", "external_id", unique=True),
+    Index("ix_tasks_owed_enter", "created_at", "id", sqlite_where=text("owed_enter IS NOT NULL")),
 )
 
 worktrees = Table(
@@ -211,6 +225,7 @@ turns = Table(
     _maybe("stop_reason"),
     _maybe("cause"),
     _maybe("error"),
+    _count("entered"),
     Index(None, "session_id", "started_at", "id"),
 )
 
@@ -232,6 +247,7 @@ entries = Table(
     _maybe("dispatch_id"),
     _maybe("turn_id"),
     _maybe("by"),
+    _maybe("coalesce"),
     Index(None, "session_id", "state", "place"),
     # Two, because a missing sender is equal to nothing, not even to another missing one.
     Index("uq_entries_key", "task_id", "sender_task_id", "key", unique=True),
