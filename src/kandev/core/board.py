@@ -67,7 +67,8 @@ class TaskRepository:
 
 @dataclass(frozen=True)
 class PendingMove:
-    """A move that waits for the end of a turn. `by`: who asked for it. Without `position`: last in the step."""
+    """A move that waits for the end of a turn. `by`: who asked for it. Without `position` it is last in the
+    step."""
 
     step_id: str
     by: str

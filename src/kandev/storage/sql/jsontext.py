@@ -1,7 +1,7 @@
 """A column that holds a value as JSON text, decoded into its type.
 
-None is NULL. Missing members take their defaults and unknown ones are ignored, so that rows of an older program stay
-readable.
+None is NULL. Missing members take their defaults and unknown ones are ignored, so that rows of an older
+program stay readable.
 """
 
 from collections.abc import Callable

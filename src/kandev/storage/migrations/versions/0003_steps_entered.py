@@ -1,4 +1,5 @@
-"""Steps that are entered: what a task still owes to one, and in which a turn began. Frozen, as every migration.
+"""Steps that are entered: what a task still owes to one, and in which a turn began. Frozen, as every
+migration.
 
 Every task is taken as not having entered its step yet, and every turn as having begun in it: a turn that runs
 while a program is replaced ends in the step in which it began.
