@@ -6,11 +6,14 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
 from alembic.config import Config
+from sqlalchemy import Connection, Table
 
+from kandev.core.board import Step
 from kandev.core.effects import Told
 from kandev.core.session import TurnRef
 from kandev.core.transcript import Text
@@ -18,11 +21,13 @@ from kandev.execution.clock import TimeIds
 from kandev.ports.store import Tx
 from kandev.runtime.scribe import Scribe
 from kandev.storage import schema
-from kandev.storage.opening import WallClock, open_store
+from kandev.storage.opening import open_store
+from kandev.storage.sql import sessions, tables, tasks, workflows, workspaces
 from kandev.storage.sql.engine import connect
+from kandev.storage.sql.rows import Mapped
 from kandev.storage.sql.texts import STRETCH
-from kandev.storage.sql.tx import SqlTx
-from tests.storage.rows import NOW, Listener, board, message, session
+from tests.storage import rows
+from tests.storage.rows import NOW, Listener, board, message
 
 
 def _migrate(path: Path, run: Callable[[Config, str], None], revision: str) -> None:
@@ -33,12 +38,24 @@ def _migrate(path: Path, run: Callable[[Config, str], None], revision: str) -> N
         run(config, revision)
 
 
+def _insert(connection: Connection, table: Table, values: dict[str, Any]) -> None:
+    """The columns that the table had then."""
+    had = connection.exec_driver_sql("SELECT name FROM pragma_table_info(?)", (table.name,)).scalars()
+    connection.execute(table.insert().values({name: values[name] for name in had}))
+
+
 def _put(path: Path, content: str) -> None:
     """A session whose last message still grows, as the first version of the database holds it."""
     with connect(path, busy_s=20, writing=True) as connection, connection.begin():
-        tx = SqlTx(connection, WallClock())
-        board(tx)
-        tx.sessions.update(replace(session(), open_message="m1"))
+        old: tuple[tuple[Mapped[Any], Table, Any], ...] = (
+            (workspaces.MAPPED, tables.workspaces, rows.workspace()),
+            (workflows.MAPPED, tables.workflows, rows.workflow(steps=())),
+            (workflows.STEP, tables.steps, Step("s1", "f1", "S1", 0)),
+            (tasks.MAPPED, tables.tasks, rows.task()),
+            (sessions.MAPPED, tables.sessions, rows.session(open_message="m1")),
+        )
+        for mapped, table, record in old:
+            _insert(connection, table, mapped.values(record))
         columns = "id, session_id, turn_id, author_type, type, content, metadata, seq, created_at, length"
         row = ("m1", "c1", "x:1", "agent", "message", content, '{"message_id":"a"}', 1, NOW, len(content))
         places = ", ".join("?" * len(row))

@@ -85,6 +85,9 @@ class Tasks(Table[Task], Protocol):
         """The cards of a step that are not archived, in their order: `(id, position)`. The whole rows of a
         long column are many."""
 
+    def owing(self) -> Sequence[str]:
+        """Ids of the tasks whose step owes something (`owed_enter`)."""
+
     def worktree(self, task_id: str) -> Worktree | None: ...
     def set_worktree(self, worktree: Worktree) -> None: ...
     def children(self, task_id: str) -> Sequence[Task]: ...

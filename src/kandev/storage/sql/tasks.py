@@ -23,6 +23,7 @@ PLACES = (
     .where(tasks.c.workflow_step_id == bindparam("of"), tasks.c.archived_at.is_(None))
     .order_by(tasks.c.position, *BY_CREATION)
 )
+OWING = select(tasks.c.id).where(tasks.c.owed_enter.is_not(None)).order_by(*BY_CREATION)
 WORKTREE = select(worktrees).where(worktrees.c.task_id == bindparam("of"))
 UPDATE_WORKTREE = update(worktrees).where(worktrees.c.task_id == bindparam("of"))
 INSERT_WORKTREE = insert(worktrees)
@@ -68,6 +69,10 @@ class SqlTasks(Rows[Task]):
     def places(self, step_id: str) -> Sequence[tuple[str, int]]:
         """The cards of a step that are not archived, in their order: `(id, position)`."""
         return [(id, position) for id, position in self.connection.execute(PLACES, {"of": step_id})]
+
+    def owing(self) -> Sequence[str]:
+        """Ids of the tasks whose step owes something, by creation."""
+        return list(self.connection.execute(OWING).scalars())
 
     def worktree(self, task_id: str) -> Worktree | None:
         """Where the task's agents work, once it was made."""
