@@ -100,6 +100,13 @@ class AutoRun(Ask):
 
 
 @dataclass(frozen=True)
+class Park(Ask):
+    """What waits does not run by itself any more (`reason`), until a person lets it."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class AskPerson(Ask):
     """The agent asks by a tool call. `payload`: what a person is shown."""
 

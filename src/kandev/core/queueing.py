@@ -6,7 +6,7 @@ Not here: what comes into the queue (`sending`).
 from dataclasses import replace
 
 from kandev.core.effects import Edited, Fate, Note, Placed, Reply, Review
-from kandev.core.inputs import AutoRun, Clear, Drain, Edit, Remove, Reorder
+from kandev.core.inputs import AutoRun, Clear, Drain, Edit, Park, Remove, Reorder
 from kandev.core.session import Entry, Launch, Outcome, Session
 from kandev.core.steps import NOT_PROVEN_GONE, Step, replies
 from kandev.core.views import asks_a_person, held, in_turn, wire_state
@@ -95,6 +95,13 @@ def auto_run(s: Session, given: AutoRun) -> Step:
     released = s.outcome is Outcome.COMPLETED and s.queue and not parked
     outcome = Outcome.OPEN if released else s.outcome
     return replace(s, auto_run=True, parked=parked, outcome=outcome), (Reply(given.ask, "ok"),)
+
+
+def park(s: Session, given: Park) -> Step:
+    """Holds what waits now, except what was promised the next turn already."""
+    if any(e.id not in s.jumps for e in s.queue):
+        s = replace(s, parked=s.parked or given.reason)
+    return s, (Reply(given.ask, "ok"),)
 
 
 def _waiting(s: Session, entry: str) -> Entry | None:
