@@ -52,7 +52,12 @@ def actions(step: Step, event: str) -> tuple[tuple[Action, ...], tuple[str, ...]
 def checked(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps of one workflow as they are stored: a step that an action names by `step_name` is kept by its
     id, so that it may be renamed. Raises Invalid: one sentence that names the step and the action."""
-    return tuple(replace(step, events=_checked(step, steps)) for step in steps)
+    return tuple(checked_step(step, steps) for step in steps)
+
+
+def checked_step(step: Step, steps: Sequence[Step]) -> Step:
+    """The same of one of them."""
+    return replace(step, events=_checked(step, steps))
 
 
 def named(steps: Sequence[Step]) -> tuple[Step, ...]:

@@ -1,13 +1,14 @@
 """A workflow as a document without ids, to keep in a file or to carry to another workspace.
 
-Shape: `{version: 1, name, style, steps: [{name, events, final}]}`. Not here: reading its shape
-(`wire.gateway_board`).
+Shape: `{version: 1, name, style, steps: [{name, events, final}]}`; events name steps by their
+names. Not here: reading its shape (`wire.gateway_board`).
 """
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from kandev.core.board import Workflow, WorkflowStyle
+from kandev.core.step_events import named
 from kandev.usecases.context import Context
 from kandev.usecases.workflows import NewStep, create_workflow, get_workflow
 
@@ -17,7 +18,7 @@ VERSION: Final = 1
 async def export_workflow(ctx: Context, *, id: str) -> dict[str, Any]:
     """The document. Raises NotFound."""
     workflow = await get_workflow(ctx, id=id)
-    steps = [{"name": s.name, "events": s.events, "final": s.final} for s in workflow.steps]
+    steps = [{"name": s.name, "events": s.events, "final": s.final} for s in named(workflow.steps)]
     return {"version": VERSION, "name": workflow.name, "style": workflow.style, "steps": steps}
 
 

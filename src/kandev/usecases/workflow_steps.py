@@ -9,6 +9,7 @@ from typing import Any
 
 from kandev.core.board import Step, Workflow
 from kandev.core.errors import Conflict, Invalid
+from kandev.core.step_events import checked_step, leads_to
 from kandev.ports.store import Tx
 from kandev.runtime import announcements
 from kandev.usecases import finding
@@ -20,12 +21,13 @@ Steps = tuple[Step, ...]
 
 
 async def create_step(ctx: Context, *, workflow_id: str, new: NewStep, position: int | None = None) -> Step:
-    """At `position`, or last. Raises NotFound, Invalid for a blank name."""
+    """At `position`, or last. Raises NotFound, Invalid for a blank name or bad events."""
     id = ctx.ids.new("step")
 
     def add(tx: Tx, workflow: Workflow) -> Steps:
         place = len(workflow.steps) if position is None else position
         step = Step(id, workflow_id, said(new.name, "name"), place, new.events, new.final)
+        step = checked_step(step, (*workflow.steps, step))
         return (*workflow.steps[:place], step, *workflow.steps[place:])
 
     return _step(await _change(ctx, lambda tx: finding.workflow(tx, workflow_id), add), id)
@@ -49,18 +51,25 @@ async def update_step(
             events=before.events if events is None else events,
             final=before.final if final is None else final,
         )
-        return tuple(after if s.id == id else s for s in workflow.steps)
+        steps = tuple(after if s.id == id else s for s in workflow.steps)
+        if events is not None:
+            after = checked_step(after, steps)
+        return tuple(after if s.id == id else s for s in steps)
 
     return _step(await _change(ctx, lambda tx: _owner(tx, id), change), id)
 
 
 async def delete_step(ctx: Context, *, id: str) -> None:
-    """Raises NotFound; Conflict for the last step, and while tasks are on it, archived ones included."""
+    """Raises NotFound; Conflict for the last step, while tasks are on it, archived ones included, and while
+    another step moves tasks to it."""
 
     def change(tx: Tx, workflow: Workflow) -> Steps:
         step = _step(workflow, id)
         if len(workflow.steps) == 1:
             raise Conflict(f"{step.name!r} is the last step of its workflow; delete the workflow instead.")
+        if leading := next((s for s in workflow.steps if s.id != id and leads_to(s, id)), None):
+            sentence = f"Step {leading.name!r} moves tasks to {step.name!r}; change its events first."
+            raise Conflict(sentence)
         on_it = [
             t
             for t in tx.tasks.list(workflow_id=workflow.id, include_archived=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kandev.core.board import Step, Workflow, WorkflowStyle
 from kandev.core.errors import Conflict
+from kandev.core.step_events import checked
 from kandev.ports.store import Tx
 from kandev.runtime import announcements
 from kandev.usecases import finding
@@ -25,7 +26,13 @@ class NewStep:
     final: bool = False
 
 
-KANBAN: Final = (NewStep("Backlog"), NewStep("In Progress"), NewStep("Review"), NewStep("Done", final=True))
+KANBAN: Final = (
+    NewStep("Backlog", {"on_turn_start": [{"type": "move_to_next"}]}),
+    NewStep("In Progress", {"on_turn_complete": [{"type": "move_to_next"}]}),
+    NewStep("Review", {"on_turn_start": [{"type": "move_to_previous"}]}),
+    NewStep("Done", final=True),
+)
+"""A started task goes to In Progress, a finished turn to Review, a new prompt back. Done is left alone."""
 
 
 async def list_workflows(ctx: Context, *, workspace_id: str) -> tuple[Workflow, ...]:
@@ -50,7 +57,7 @@ async def create_workflow(
     style: WorkflowStyle = "kanban",
     steps: Sequence[NewStep] = KANBAN,
 ) -> Workflow:
-    """Raises NotFound, Invalid for a blank name."""
+    """Raises NotFound, Invalid for a blank name or bad events of a step."""
     row = build(ctx, workspace_id, name, style, steps)
 
     def change(tx: Tx) -> Workflow:
@@ -65,13 +72,13 @@ async def create_workflow(
 def build(
     ctx: Context, workspace_id: str, name: str, style: WorkflowStyle, steps: Sequence[NewStep]
 ) -> Workflow:
-    """A new row with ids of its own. Raises Invalid for a blank name."""
+    """A new row with ids of its own. Raises Invalid for a blank name, and for events that say nothing."""
     now, id = ctx.clock.now(), ctx.ids.new("workflow")
     columns = tuple(
         Step(ctx.ids.new("step"), id, said(s.name, "name"), position, s.events, s.final)
         for position, s in enumerate(steps)
     )
-    return Workflow(id, workspace_id, said(name, "name"), style, columns, now, now)
+    return Workflow(id, workspace_id, said(name, "name"), style, checked(columns), now, now)
 
 
 async def update_workflow(

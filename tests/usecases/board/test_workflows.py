@@ -29,10 +29,10 @@ async def test_a_workflow_has_the_kanban_steps_unless_others_are_given(house: Ho
         workspace_id=kanban["workspace_id"],
         name="Own",
         style="office",
-        steps=[{"name": "Only", "events": {"on_enter": [{"action": "auto_start"}]}}],
+        steps=[{"name": "Only", "events": {"on_enter": [{"type": "auto_start_agent"}]}}],
     )
     assert names(own) == ["Only"]
-    assert own["steps"][0]["events"] == {"on_enter": [{"action": "auto_start"}]}
+    assert own["steps"][0]["events"] == {"on_enter": [{"type": "auto_start_agent"}]}
     assert await house.ok("workflow.get", id=own["id"]) == own
     listed = await house.ok("workflow.list", workspace_id=kanban["workspace_id"])
     assert listed == {"workflows": [kanban, own]}
@@ -100,12 +100,24 @@ async def test_steps_are_put_in_another_order_by_naming_each_once(house: House) 
 
 
 @pytest.mark.proves("ACT-workflow.export", "ACT-workflow.import")
-async def test_an_exported_workflow_is_imported_the_same(house: House) -> None:
-    flow = await workflow(house, steps=[{"name": "A", "events": {"x": 1}}, {"name": "B", "final": True}])
+async def test_an_exported_workflow_is_imported_the_same_with_its_events(house: House) -> None:
+    back = [{"type": "move_to_step", "step_name": "A"}]
+    start = [{"type": "auto_start_agent", "prompt": "Check {title}"}]
+    steps = [
+        {"name": "A", "events": {"on_turn_complete": [{"type": "move_to_next", "on_cancel": True}]}},
+        {"name": "B", "events": {"on_enter": start, "on_turn_complete": back}},
+        {"name": "C", "final": True},
+    ]
+    flow = await workflow(house, steps=steps)
+    assert flow["steps"][1]["events"]["on_turn_complete"] == [
+        {"type": "move_to_step", "step_id": flow["steps"][0]["id"]}
+    ]
     document = (await house.ok("workflow.export", id=flow["id"]))["workflow"]
-    assert "id" not in str(document)
+    assert "id" not in {key for step in document["steps"] for key in step}
+    assert document["steps"][1]["events"]["on_turn_complete"] == back
     copy = await house.ok("workflow.import", workspace_id=flow["workspace_id"], workflow=document)
     assert copy["id"] != flow["id"]
+    assert copy["steps"][1]["events"]["on_turn_complete"][0]["step_id"] == copy["steps"][0]["id"]
     assert (await house.ok("workflow.export", id=copy["id"]))["workflow"] == document
     await house.refused(
         "workflow.import",
@@ -113,3 +125,33 @@ async def test_an_exported_workflow_is_imported_the_same(house: House) -> None:
         workspace_id=flow["workspace_id"],
         workflow={**document, "version": 2},
     )
+
+
+@pytest.mark.proves("ACT-workflow.step.update")
+async def test_bad_events_are_refused_at_every_door_and_change_nothing(house: House) -> None:
+    flow = await workflow(house)
+    before, told = await house.ok("workflow.get", id=flow["id"]), len(house.heard.all)
+    bad = {"on_turn_complete": [{"type": "move_to_step", "step_name": "Nowhere"}]}
+    document = {"version": 1, "name": "X", "steps": [{"name": "Build", "events": bad}]}
+    space, step = flow["workspace_id"], flow["steps"][0]["id"]
+    for action, payload in (
+        ("workflow.create", {"workspace_id": space, "name": "X", "steps": document["steps"]}),
+        ("workflow.import", {"workspace_id": space, "workflow": document}),
+        ("workflow.step.create", {"workflow_id": flow["id"], "name": "Build", "events": bad}),
+        ("workflow.step.update", {"id": step, "name": "Build", "events": bad}),
+    ):
+        sentence = await house.refused(action, "VALIDATION_ERROR", **payload)
+        assert sentence.startswith("Step 'Build': on_turn_complete: move_to_step"), sentence
+    assert await house.ok("workflow.get", id=flow["id"]) == before
+    assert len((await house.ok("workflow.list", workspace_id=space))["workflows"]) == 1
+    assert len(house.heard.all) == told
+
+
+async def test_a_step_that_others_move_tasks_to_is_not_deleted_under_them(house: House) -> None:
+    there = {"on_turn_complete": [{"type": "move_to_step", "step_name": "B"}]}
+    flow = await workflow(house, steps=[{"name": "A", "events": there}, {"name": "B"}])
+    first, second = (s["id"] for s in flow["steps"])
+    await house.ok("workflow.step.update", id=second, name="Beta")
+    assert "'A'" in await house.refused("workflow.step.delete", "CONFLICT", id=second)
+    await house.ok("workflow.step.update", id=first, events={})
+    await house.ok("workflow.step.delete", id=second)
