@@ -105,8 +105,8 @@ class Writer:
 
     async def _decide(self, given: Input) -> None:
         began = time.monotonic()
-        after, notes = decide(self._record.value, given)
-        self._record = await self._keeper.commit(self._record, after, tuple(notes))
+        decided = decide(self._record.value, given)
+        self._record, _ = await self._keeper.commit(self._record, decided, (given,))
         self._waits.append(time.monotonic() - began)
 
     def _message(self) -> Input:

@@ -53,6 +53,7 @@ from kandev.storage.opening import open_store
 from kandev.tracing import tracing
 from kandev.usecases.context import Context
 from kandev.usecases.first_start import add_found_profiles, first_start
+from kandev.usecases.owed_steps import OwedSteps
 
 log = structlog.get_logger(__name__)
 
@@ -219,6 +220,7 @@ async def _serve(settings: Settings) -> int:
                 _say_ready(settings, url, client_token if settings.token is None and token else None)
                 others = (
                     group.create_task(_behind_the_ready_line(house, settings, url), name="start-up"),
+                    group.create_task(OwedSteps(house.ctx).run(), name="steps"),
                     group.create_task(
                         watch(house.ctx.store, house.ctx.clock, house.epoch, house.taken_over.set),
                         name="health",

@@ -8,7 +8,7 @@ import pytest
 from kandev.core.effects import Enqueued, Note
 from kandev.core.errors import StaleVersion
 from kandev.core.records import SessionRecord
-from kandev.core.session import Session
+from kandev.core.steps import Step
 from tests.runtime.actor.rig import Rig, finished, send, until
 
 RUNS = 100
@@ -17,11 +17,13 @@ RUNS = 100
 class Keyed(Rig):
     """A store in which the entries named `taken…` are there already."""
 
-    async def commit(self, before: SessionRecord, after: Session, notes: tuple[Note, ...]) -> SessionRecord:
-        if any(isinstance(note, Enqueued) and note.entry.id.startswith("taken") for note in notes):
+    async def commit(
+        self, before: SessionRecord, decided: Step, inputs: object
+    ) -> tuple[SessionRecord, tuple[Note, ...]]:
+        if any(isinstance(note, Enqueued) and note.entry.id.startswith("taken") for note in decided[1]):
             await asyncio.sleep(0.001)
             raise StaleVersion("the key is there already")
-        return await super().commit(before, after, notes)
+        return await super().commit(before, decided, inputs)
 
 
 @detangle.test(runs=RUNS, database=False)

@@ -37,6 +37,7 @@ from kandev.storage.opening import open_inline
 from kandev.storage.sql.inline import InlineStore
 from kandev.storage.sql.tables import metadata
 from kandev.usecases.context import Context
+from kandev.usecases.owed_steps import OwedSteps
 from tests.fakes.agentctl import SimAgentctl, SimAgents
 
 WAIT_S = 10.0
@@ -170,8 +171,11 @@ async def open_house(
         about = About("0.1.0", "http://127.0.0.1:1", str(tmp / "home"))
         app = create_app(ctx, hub=hub, about=about, guard=guard or GuardSettings())
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        steps = asyncio.create_task(OwedSteps(ctx).run())
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             yield House(ctx, hub, heard, world, app, client, tmp)
+        steps.cancel()
+        await asyncio.wait({steps})
     await world.close()
     await store.close()
 

@@ -99,7 +99,7 @@ def task(row: Task) -> dict[str, Any]:
     """`task.*`."""
     return {
         **_known(parent_id=row.parent_id, agent_profile_id=row.agent_profile_id, external_id=row.external_id),
-        **_known(archived_at=row.archived_at, error=row.error),
+        **_known(archived_at=row.archived_at, error=row.error, pending_move=_pending(row)),
         "id": row.id,
         "workspace_id": row.workspace_id,
         "workflow_id": row.workflow_id,
@@ -115,6 +115,14 @@ def task(row: Task) -> dict[str, Any]:
         "created_at": row.created_at,
         "updated_at": row.updated_at,
     }
+
+
+def _pending(row: Task) -> dict[str, Any] | None:
+    """A move that waits for the end of a turn."""
+    move = row.pending_move
+    if move is None:
+        return None
+    return {**_known(position=move.position), "workflow_step_id": move.step_id, "by": move.by}
 
 
 def session(

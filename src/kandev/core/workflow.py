@@ -169,6 +169,20 @@ def settled(task: Task, entered: int) -> Task:
     return task if due is None or due.entered != entered else replace(task, owed_enter=None)
 
 
+def cannot_start(task: Task, why: str) -> Task:
+    """No agent can be started for the step's prompt: the card says why."""
+    return replace(prompted(task, enter_id(task.id, task.entered)), error=f"The agent was not started: {why}")
+
+
+def parked(task: Task) -> Task:
+    """No queue is to be parked any more."""
+    due = task.owed_enter
+    if due is None or due.parks is None:
+        return task
+    rest = replace(due, parks=None)
+    return replace(task, owed_enter=rest if rest.completes or rest.prompt else None)
+
+
 def prompted(task: Task, entry: str) -> Task:
     """The step's prompt is stored as this entry: nobody sends it again."""
     due = task.owed_enter

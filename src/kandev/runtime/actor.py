@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -25,6 +25,7 @@ from kandev.core.errors import StaleVersion, StoreFault
 from kandev.core.inputs import Expired, Frame, Gone, Input
 from kandev.core.records import SessionRecord
 from kandev.core.session import Session
+from kandev.core.steps import Step
 from kandev.core.views import owed, timers
 from kandev.runtime import awake
 from kandev.runtime.lane import Lane, weight
@@ -46,8 +47,11 @@ class Vanished(Exception):
 class Keeper(Protocol):
     """Where the actor's value is kept. `runtime.keeper` implements it."""
 
-    async def commit(self, record: SessionRecord, after: Session, notes: tuple[Note, ...]) -> SessionRecord:
-        """Write all in one transaction, compared with `record.version`. Raises StoreFault."""
+    async def commit(
+        self, record: SessionRecord, decided: Step, inputs: Sequence[Input]
+    ) -> tuple[SessionRecord, tuple[Note, ...]]:
+        """Write all in one transaction, compared with `record.version`; what the task's step adds to the
+        decision about `inputs` is in the answer. Raises StoreFault."""
 
     async def load(self) -> SessionRecord:
         """The value as it is stored, behind every write that was begun. Raises StoreFault, Vanished."""
@@ -202,7 +206,7 @@ class Actor:
         cause = next((waiting[1] for waiting in asking if waiting is not None), None)
         with deciding(self.record, taken, notes, cause):
             try:
-                self.record = await self._keeper.commit(self.record, after, tuple(notes))
+                stored = await self._keeper.commit(self.record, (after, notes), taken)
             except StaleVersion as fault:
                 await self._again(taken, fault)
                 return
@@ -210,18 +214,19 @@ class Actor:
                 log.warning("commit failed", session_id=self.record.id, error=str(fault))
                 await self._reload(taken, fault)
                 return
-            self._failed, self._committed_at = 0, asyncio.get_running_loop().time()
+            (self.record, notes), self._failed = stored, 0
+            self._committed_at = asyncio.get_running_loop().time()
             self._reconcile()
         self._tell(notes)
-        self._outside.noticed(self.record, tuple(notes))
+        self._outside.noticed(self.record, notes)
 
-    def _tell(self, notes: list[Note]) -> None:
+    def _tell(self, notes: Sequence[Note]) -> None:
         self._room.set()
         for note in notes:
             if isinstance(note, Reply):
                 self._answer(note)
 
-    def _fold(self) -> tuple[Session, list[Input], list[Note]]:
+    def _fold(self) -> tuple[Session, list[Input], tuple[Note, ...]]:
         """Take inputs as long as what is owed stays the same; an ask ends the fold, to fail alone."""
         after, taken, notes = self.record.value, list[Input](), list[Note]()
         folded = 0
@@ -230,14 +235,13 @@ class Actor:
             if urgent and taken:
                 break
             given = self._urgent.popleft() if urgent else self._frames.take()
-            before = after
-            after, told = decide(before, given)
+            before, (after, told) = after, decide(after, given)
             taken.append(given)
             notes += told
             folded += weight(given)
             if urgent or owed(after) != owed(before):
                 break
-        return after, taken, notes
+        return after, taken, tuple(notes)
 
     def _reconcile(self) -> None:
         wanted: set[Owed | Timer] = {*owed(self.record.value), *timers(self.record.value)}

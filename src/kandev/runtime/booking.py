@@ -1,16 +1,13 @@
 """A decision becomes rows: everything that one input changed, in one transaction.
 
-`book` writes the session's value (compare-and-set), its entries, turns, executions and transcript, the
-task's state, and the notifications that tell of it. Synchronous over the transaction: no await can lie
-between reading the task's row and writing it.
+`book` writes the session's value (compare-and-set), its entries, turns, executions and transcript, what they
+mean for the task (`task_booking`), and the notifications that tell of it.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kandev.core import payloads
-from kandev.core import task as task_rules
-from kandev.core.board import Task
 from kandev.core.effects import (
     Claimed,
     Edited,
@@ -26,7 +23,6 @@ from kandev.core.effects import (
     QuestionClosed,
     QuestionOpened,
     Returned,
-    Review,
     Told,
     TurnClosed,
     TurnOpened,
@@ -36,10 +32,10 @@ from kandev.core.session import Launch, Session
 from kandev.core.views import execution_status, held, turn_id, waiting_for, wire_state
 from kandev.ports.clock import Ids
 from kandev.ports.store import Tx
-from kandev.runtime import announcements
 from kandev.runtime.entries import Entries
 from kandev.runtime.pictures import picture
 from kandev.runtime.scribe import Scribe
+from kandev.runtime.task_booking import Plan, book_task, planned
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,8 @@ def book(
     tx: Tx, record: SessionRecord, after: Session, notes: tuple[Note, ...], stamp: Stamp
 ) -> SessionRecord:
     """Returns the record as it is stored now. Raises StaleVersion when somebody else wrote."""
-    booking = _Booking(tx, record, after, stamp)
+    plan = planned(tx, record, (after, notes), stamp.ids)
+    booking = _Booking(tx, record, after, stamp, plan)
     for note in notes:
         booking.note(note)
     return booking.close()
@@ -64,13 +61,13 @@ def book(
 class _Booking:
     """One transaction's worth of one session."""
 
-    def __init__(self, tx: Tx, record: SessionRecord, after: Session, stamp: Stamp) -> None:
+    def __init__(self, tx: Tx, record: SessionRecord, after: Session, stamp: Stamp, plan: Plan) -> None:
         self._tx, self._record, self._after, self._stamp = tx, record, after, stamp
         self._scribe = Scribe(tx, stamp.ids, record.id, stamp.at, record.open_message)
         self._state = wire_state(after)
         self._error = record.error
         self._entries = Entries(tx, record, self._scribe, stamp.at)
-        self._review = False
+        self._plan = plan
         self._launch_over: LaunchOver | None = None
 
     def note(self, note: Note) -> None:
@@ -92,8 +89,6 @@ class _Booking:
                 self._error = note.error
             case ExecutionOver():
                 self._execution_over(note)
-            case Review():
-                self._review = True
 
     def close(self) -> SessionRecord:
         """The parts that follow from the value as a whole."""
@@ -115,7 +110,7 @@ class _Booking:
         )
         self._tx.sessions.update(fresh)
         fresh = replace(fresh, version=before.version + 1)
-        self._task(changed)
+        book_task(self._tx, self._plan, at)
         self._announce(before, fresh, changed)
         return fresh
 
@@ -133,6 +128,7 @@ class _Booking:
                 "active",
                 at,
                 own_turn_id=ref.own,
+                entered=self._plan.began.get(ref, 0),
             )
             self._tx.turns.insert(row)
             self._notify("session.turn.started", {**named, "own_turn_id": ref.own})
@@ -181,37 +177,7 @@ class _Booking:
         )
         self._tx.executions.update(replace(gone, survivors=note.survivors))
 
-    # -- the task, and who is told ----------------------------------------------------------------
-
-    def _task(self, changed: bool) -> None:
-        works = changed and self._state in task_rules.WORKING_SESSIONS
-        if not (works or self._review or self._launch_over):
-            return
-        task = self._tx.tasks.get(self._record.task_id)
-        if task is None:
-            return
-        fresh = self._moved_task(task)
-        if fresh == task:
-            return
-        written = replace(fresh, updated_at=self._stamp.at)
-        self._tx.tasks.update(written)
-        announcements.task_updated(self._tx, written)
-        if task.state != written.state:
-            announcements.task_state_changed(self._tx, task, written)
-
-    def _moved_task(self, task: Task) -> Task:
-        if self._state == "STARTING" and self._record.state != "STARTING":
-            task = task_rules.launching(task)
-        if self._state == "RUNNING" and self._record.state != "RUNNING":
-            task = task_rules.working(task)
-        others = self._tx.sessions.of_task(task.id)
-        states = [self._state, *(s.state for s in others if s.id != self._record.id)]
-        over = self._launch_over
-        if over is not None and not over.cancelled:
-            task = task_rules.launch_over(task, states, over.error)
-        if self._review or (over is not None and over.cancelled):
-            task = task_rules.to_review(task, states)
-        return task
+    # -- who is told ----------------------------------------------------------------
 
     def _announce(self, before: SessionRecord, fresh: SessionRecord, changed: bool) -> None:
         if changed:

@@ -56,6 +56,7 @@ class Entries:
                 at=at,
                 sender_task_id=draft.sender_task_id,
                 key=draft.key,
+                coalesce=entry.coalesce,
             )
         )
 

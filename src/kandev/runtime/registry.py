@@ -60,6 +60,8 @@ class Sessions:
         self._quiet: dict[str, set[asyncio.Event]] = {}
         """Whoever waits for a session to have no process."""
         self._sweeper: asyncio.Task[None] | None = None
+        self.owing = asyncio.Event()
+        """Set when a step was entered that owes something (`usecases.owed_steps` does it)."""
         self.swept = 0
         """How many sessions the sweep found that nobody drained. Always 0, unless we have a bug."""
 
@@ -193,6 +195,7 @@ class Sessions:
     async def _load(self, session_id: str) -> Actor:
         outer = self._outer
         keeper = StoreKeeper(session_id, outer.store, outer.clock, outer.ids, outer.deadlines)
+        keeper.owes = self.owing.set
         record = await first_load(keeper)
         profile = await outer.store.read(lambda tx: tx.profiles.get(record.agent_profile_id))
         effects = SessionEffects(outer, self.desk, self._spawn, self._changed)

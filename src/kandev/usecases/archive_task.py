@@ -43,6 +43,8 @@ async def _mark(ctx: Context, id: str, archived_at: str | None) -> Task:
             return before
         position = before.position if archived_at else tx.tasks.next_position(before.workflow_step_id)
         marked = replace(before, archived_at=archived_at, position=position, updated_at=now)
+        if archived_at:  # off the board no step is entered any more
+            marked = replace(marked, pending_move=None, owed_enter=None)
         # Off the board nothing moves a task: what was at work when it left may have ended since.
         states = [s.state for s in tx.sessions.of_task(id)]
         tx.tasks.update(marked if archived_at else task_rules.to_review(marked, states))

@@ -48,7 +48,7 @@ async def launch_session(
     if intent == "prepare":
         record = await _prepare(ctx, task_id, agent_profile_id)
     elif session_id is None:
-        record = await ctx.store.write(lambda tx: _create(ctx, tx, task_id, agent_profile_id))
+        record = await ctx.store.write(lambda tx: new_session(ctx, tx, task_id, agent_profile_id))
         await _begin(ctx, record, prompt)
     else:
         record = await ctx.store.read(lambda tx: _existing(tx, session_id, task_id, agent_profile_id))
@@ -92,7 +92,8 @@ def _profile(tx: Tx, task: Task, agent_profile_id: str | None) -> Profile:
     raise NotFound("There is no agent profile: create one first.")
 
 
-def _create(ctx: Context, tx: Tx, task_id: str, agent_profile_id: str | None) -> SessionRecord:
+def new_session(ctx: Context, tx: Tx, task_id: str, agent_profile_id: str | None = None) -> SessionRecord:
+    """CREATED, without an agent. Raises NotFound; Conflict for an archived task."""
     task = finding.task_on_board(tx, task_id)
     profile = _profile(tx, task, agent_profile_id)
     earlier = tx.sessions.of_task(task.id)
@@ -132,7 +133,7 @@ async def _prepare(ctx: Context, task_id: str, agent_profile_id: str | None) -> 
     def create(tx: Tx) -> SessionRecord:
         finding.task(tx, task_id)
         tx.tasks.set_worktree(worktree)
-        return _create(ctx, tx, task_id, agent_profile_id)
+        return new_session(ctx, tx, task_id, agent_profile_id)
 
     return await ctx.store.write(create)
 

@@ -1,21 +1,36 @@
 """Move a task to a step and a place in it; the places of both steps are counted anew from 0.
 
-No step action runs. Entering a step marked as final completes the task, leaving it opens the task again:
-that is the board's meaning of the mark, not an action. Not here: the tool `move_task_kandev`, pending
-moves.
+A person's move is at once: it withdraws one that waits, and runs what the steps do on leaving and entering.
+A tool's waits for the end of the turn that runs. Entering a step marked as final completes the task, leaving
+it opens the task again: that is the board's meaning of the mark, not an action. Not here: what a turn's end
+moves (`runtime.task_booking`), what entering a step owes (`owed_steps`).
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
-from kandev.core.board import Step, Task
+import structlog
+
+from kandev.core import workflow as rules
+from kandev.core.board import PendingMove, Step, Task
 from kandev.core.errors import Conflict, Invalid
+from kandev.core.workflow import Snapshot
 from kandev.ports.store import Tx
-from kandev.runtime import announcements
+from kandev.runtime import places
 from kandev.usecases import finding
 from kandev.usecases.complete_task import complete_sessions
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import Ended
+from kandev.usecases.owed_steps import settled
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Requested:
+    """What became of a tool's move: it is done, or waits for the end of the turn that runs."""
+
+    moved: bool
+    pending: bool
 
 
 async def move_task(
@@ -24,63 +39,64 @@ async def move_task(
     """The task, and what became of its sessions when the step is final. Last in the step without
     `position`; one that is too high means last. Raises NotFound; Invalid for a step of another workspace;
     Conflict for an archived task."""
-    now = ctx.clock.now()
 
     def change(tx: Tx) -> tuple[Task, Task]:
-        before = finding.task(tx, id)
-        step = finding.step(tx, workflow_step_id)
-        workflow = finding.workflow(tx, step.workflow_id)
-        if workflow.workspace_id != before.workspace_id:
-            raise Invalid(f"Step {step.name!r} belongs to another workspace; name one of the task's own.")
-        if before.archived_at is not None:
-            raise Conflict("The task is archived; take it out of the archive first (task.unarchive).")
-        moved = replace(
-            before,
-            workflow_id=workflow.id,
-            workflow_step_id=step.id,
-            state=_state(tx, before, step),
-            office=workflow.style == "office",
-        )
-        _place(tx, before, moved, position, now)
-        after = finding.task(tx, id)
-        if after.state != before.state:
-            announcements.task_state_changed(tx, before, after)
-        return before, after
+        before, step = _found(tx, id, workflow_step_id)
+        return before, _at_once(ctx, tx, before, step, position, by_person=True)
 
     before, after = await ctx.store.write(change)
-    completed = after.state == "COMPLETED" and before.state != "COMPLETED"
-    return after, await complete_sessions(ctx, task_id=id) if completed else Ended()
+    if after.state != "COMPLETED" or before.state == "COMPLETED":
+        _tell(ctx, after)
+        return after, Ended()
+    ended = await complete_sessions(ctx, task_id=id)
+    if not ended.failures:
+        await settled(ctx, id, after.entered)
+    return after, ended
 
 
-def _state(tx: Tx, task: Task, to: Step) -> str:
-    if to.id == task.workflow_step_id:
-        return task.state
-    if to.final:
-        return "COMPLETED"
-    left = tx.workflows.step(task.workflow_step_id)
-    reopened = task.state == "COMPLETED" and left is not None and left.final
-    return "TODO" if reopened else task.state
+async def request_move(
+    ctx: Context, *, task_id: str, step_id: str, position: int | None = None, by: str
+) -> Requested:
+    """A tool's move: at the end of the turn while a session of the task has one, instead of a move that
+    waited already; else at once. `by`: who asks. Raises as `move_task`."""
+
+    def change(tx: Tx) -> Task | None:
+        before, step = _found(tx, task_id, step_id)
+        if any(session.value.turn is not None for session in tx.sessions.of_task(task_id)):
+            waits = rules.later(before, PendingMove(step.id, by, position))
+            places.write(tx, before, waits, ctx.clock.now())
+            return None
+        return _at_once(ctx, tx, before, step, position, by_person=False)
+
+    after = await ctx.store.write(change)
+    if after is None:
+        return Requested(moved=False, pending=True)
+    _tell(ctx, after)
+    return Requested(moved=True, pending=False)
 
 
-def _place(tx: Tx, before: Task, moved: Task, position: int | None, now: str) -> None:
-    """Write the task and every neighbour whose place changes, and tell of each."""
-    column = [place for place in tx.tasks.places(moved.workflow_step_id) if place[0] != moved.id]
-    place = len(column) if position is None else min(position, len(column))
-    _close_up(tx, column[:place])
-    placed = replace(moved, position=place)
-    if placed != before:
-        _write(tx, replace(placed, updated_at=now))
-    _close_up(tx, column[place:], place + 1)
-    if before.workflow_step_id != moved.workflow_step_id:
-        _close_up(tx, tx.tasks.places(before.workflow_step_id))
+def _found(tx: Tx, task_id: str, step_id: str) -> tuple[Task, Step]:
+    task = finding.task(tx, task_id)
+    step = finding.step(tx, step_id)
+    if finding.workflow(tx, step.workflow_id).workspace_id != task.workspace_id:
+        raise Invalid(f"Step {step.name!r} belongs to another workspace; name one of the task's own.")
+    if task.archived_at is not None:
+        raise Conflict("The task is archived; take it out of the archive first (task.unarchive).")
+    return task, step
 
 
-def _close_up(tx: Tx, column: Sequence[tuple[str, int]], first: int = 0) -> None:
-    for position, (id, was) in enumerate(column, first):
-        if position != was:
-            _write(tx, replace(finding.task(tx, id), position=position))
+def _at_once(
+    ctx: Context, tx: Tx, before: Task, step: Step, position: int | None, *, by_person: bool
+) -> Task:
+    named = sorted({before.workflow_id, step.workflow_id})
+    now = Snapshot(before, tuple(finding.workflow(tx, workflow_id) for workflow_id in named))
+    moved = rules.move(now, step, by_person=by_person)
+    for sentence in moved.ignored:
+        log.warning("workflow", task_id=before.id, ignored=sentence)
+    places.put(tx, before, moved.task, position, ctx.clock.now())
+    return finding.task(tx, before.id)
 
 
-def _write(tx: Tx, task: Task) -> None:
-    tx.tasks.update(task)
-    announcements.task_updated(tx, task)
+def _tell(ctx: Context, task: Task) -> None:
+    if task.owed_enter is not None:
+        ctx.sessions.owing.set()

@@ -25,6 +25,7 @@ from kandev.core.errors import StaleVersion, StoreFault
 from kandev.core.inputs import Draft, Ended, Frame, Gone, Input, Output, Ready, Refused, Send, Taken
 from kandev.core.records import SessionRecord
 from kandev.core.session import Entry, Outcome, Session, TurnRef
+from kandev.core.steps import Step
 from kandev.core.transcript import Text
 from kandev.runtime.actor import Actor, Vanished
 
@@ -92,7 +93,10 @@ class Rig:
 
     # -- actor.Keeper ---------------------------------------------------------------------------
 
-    async def commit(self, before: SessionRecord, after: Session, notes: tuple[Note, ...]) -> SessionRecord:
+    async def commit(
+        self, before: SessionRecord, decided: Step, inputs: object
+    ) -> tuple[SessionRecord, tuple[Note, ...]]:
+        after, notes = decided
         await asyncio.sleep(0.001)
         fault = self.faults.pop(0) if self.faults else "none"
         if fault == "before":
@@ -107,7 +111,7 @@ class Rig:
         self.largest = max(self.largest, len(shown))
         if fault == "after":
             raise StoreFault("no answer in time")
-        return self.stored
+        return self.stored, notes
 
     async def load(self) -> SessionRecord:
         await asyncio.sleep(0.001)

@@ -1,0 +1,358 @@
+"""What a step does with a task that enters it, works in it and leaves it: real actors, a real store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from kandev.core.board import OwedEnter, Task
+from kandev.core.inputs import Draft, Interrupt, Send
+from kandev.core.session import Entry, TurnRef
+from kandev.ports.store import Tx
+from kandev.usecases.move_task import request_move
+from kandev.usecases.owed_steps import do_owed
+from tests.gateway.house import MOCK, WAIT_S, House
+
+NEXT: Mapping[str, Any] = {"type": "move_to_next"}
+PLAN_AND_BUILD: tuple[dict[str, Any], ...] = (
+    {"name": "Plan", "events": {"on_turn_complete": [NEXT]}},
+    {"name": "Build", "events": {"on_enter": [{"type": "auto_start_agent", "prompt": "sleep 0.2"}]}},
+)
+
+
+def start(prompt: str) -> dict[str, Any]:
+    return {"on_enter": [{"type": "auto_start_agent", "prompt": prompt}]}
+
+
+@dataclass
+class Card:
+    """A task on a board of its own."""
+
+    house: House
+    id: str
+    steps: dict[str, str]
+    session: str = ""
+
+    async def row(self) -> Task:
+        found = await self.house.ctx.store.read(lambda tx: tx.tasks.get(self.id))
+        assert found is not None
+        return found
+
+    async def where(self) -> tuple[str, str]:
+        row = await self.row()
+        return next(name for name, id in self.steps.items() if id == row.workflow_step_id), row.state
+
+    async def until(self, step: str, state: str) -> None:
+        await self._until(self.where, (step, state))
+
+    async def _until(self, look: Callable[[], Any], wanted: Any) -> None:
+        found = None
+        try:
+            async with asyncio.timeout(WAIT_S):
+                while (found := await look()) != wanted:
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            raise AssertionError(f"{found} instead of {wanted}") from None
+
+    async def launch(self, prompt: str) -> str:
+        launched = await self.house.ok("session.launch", task_id=self.id, prompt=prompt)
+        self.session = launched["session_id"]
+        return self.session
+
+    async def say(self, content: str) -> dict[str, Any]:
+        return await self.house.ok("message.add", task_id=self.id, session_id=self.session, content=content)
+
+    async def move(self, step: str) -> dict[str, Any]:
+        return await self.house.ok("task.move", id=self.id, workflow_step_id=self.steps[step])
+
+    async def sent(self, session_id: str = "") -> list[str]:
+        """What the agent was told, in order."""
+        answer = await self.house.ok("message.list", session_id=session_id or self.session)
+        return [m["content"] for m in answer["messages"] if m["author_type"] == "user"]
+
+    async def told(self, *prompts: str) -> None:
+        """Until the agent has been told exactly these."""
+        await self._until(self.sent, list(prompts))
+
+    def changes(self) -> list[tuple[str, str]]:
+        told = [n.payload for n in self.house.heard.all if n.action == "task.state_changed"]
+        return [(p["old_state"], p["new_state"]) for p in told if p["task_id"] == self.id]
+
+
+async def card(house: House, *steps: dict[str, Any], **more: Any) -> Card:
+    """Its board has these steps, or the template's."""
+    workspace = await house.ok("workspace.create", name="Shop")
+    given = {"steps": list(steps)} if steps else {}
+    flow = await house.ok("workflow.create", workspace_id=workspace["id"], name="Flow", **given)
+    await house.ok("agent.profile.create", name="Mock", command=list(MOCK))
+    names = {step["name"]: step["id"] for step in flow["steps"]}
+    more = {"title": "Fix it", "description": "say fixed", **more}
+    task = await house.ok("task.create", workspace_id=workspace["id"], workflow_id=flow["id"], **more)
+    return Card(house, task["task"]["id"], names, task.get("session_id", ""))
+
+
+async def test_a_started_task_is_in_progress_a_finished_turn_in_review_and_a_new_prompt_back(
+    house: House,
+) -> None:
+    it = await card(house, start_agent=True, description="sleep 30")
+    await it.until("In Progress", "IN_PROGRESS")
+    await house.ok("agent.cancel", session_id=it.session)
+    await house.until(it.session, "WAITING_FOR_INPUT")
+    assert await it.where() == ("In Progress", "REVIEW"), "a person's cancel is no finished turn"
+    await it.say("say done")
+    await it.until("Review", "REVIEW")
+    await it.say("sleep 30")
+    await it.until("In Progress", "IN_PROGRESS")
+    await house.ok("session.stop", session_id=it.session)
+    assert await it.where() == ("In Progress", "REVIEW"), "a stop moves no card"
+    assert [new for _, new in it.changes()] == ["SCHEDULING", *["IN_PROGRESS", "REVIEW"] * 3]
+
+
+async def test_done_is_final_and_left_alone_by_turns(house: House) -> None:
+    it = await card(house)
+    await it.launch("say hello")
+    await it.until("Review", "REVIEW")
+    assert (await it.move("Done"))["state"] == "COMPLETED"
+    await house.until(it.session, "COMPLETED")
+    await it.say("sleep 30")
+    await house.until(it.session, "RUNNING")
+    assert await it.where() == ("Done", "COMPLETED")
+    assert (await it.row()).owed_enter is None
+
+
+async def test_creating_without_a_start_runs_no_action(house: House) -> None:
+    it = await card(house, {"name": "Plan", "events": start("say plan")})
+    assert (await it.row()).owed_enter is None
+    assert (await house.ok("task.session.list", task_id=it.id))["sessions"] == []
+
+
+async def test_a_card_that_a_person_moves_starts_an_agent_with_the_steps_prompt(house: House) -> None:
+    it = await card(house, {"name": "Plan"}, {"name": "Build", "events": start("say {title}: {description}")})
+    await it.move("Build")
+    await it.until("Build", "REVIEW")
+    (session,) = (await house.ok("task.session.list", task_id=it.id))["sessions"]
+    assert await it.sent(session["id"]) == ["say Fix it: say fixed"]
+    assert (await it.row()).owed_enter is None
+    assert (await it.row()).automatic == 1
+
+
+async def test_the_steps_prompt_is_the_next_turn_ahead_of_what_waits(house: House) -> None:
+    it = await card(house, *PLAN_AND_BUILD)
+    await it.launch("ask Go on?")
+    await house.until(it.session, "RUNNING")
+    assert (await it.say("say later"))["status"] == "queued"
+    await _allow(house, it.session)
+    await it.told("ask Go on?", "sleep 0.2", "say later")
+    await it.until("Build", "REVIEW")
+    turns = await house.ctx.store.read(lambda tx: tx.turns.of_session(it.session))
+    assert [turn.entered for turn in turns] == [0, 1, 1]
+
+
+@pytest.mark.proves("RACE-I5")
+async def test_an_interrupt_of_a_turn_that_ended_spares_the_turn_that_the_step_began(house: House) -> None:
+    it = await card(house, *PLAN_AND_BUILD)
+    await it.launch("ask Go on?")
+    await house.until(it.session, "RUNNING")
+    ended = TurnRef(f"{it.session}.1", 1)
+    await _allow(house, it.session)
+    await it.told("ask Go on?", "sleep 0.2")
+    draft = Draft("say instead", "message_late")
+    reply = await house.ctx.sessions.ask(
+        it.session,
+        lambda ask: Send(ask, Entry("entry_late", "peer"), draft, interrupt=Interrupt(ended)),
+    )
+    assert reply.status == "queued"
+    await it.told("ask Go on?", "sleep 0.2", "say instead")
+    turns = await house.ctx.store.read(lambda tx: tx.turns.of_session(it.session))
+    assert turns[1].cause == "agent", "it ended by itself"
+
+
+async def _allow(house: House, session_id: str) -> None:
+    """Answer the agent's permission request as soon as it is there."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            answer = await house.ok("message.list", session_id=session_id)
+            asked = [m for m in answer["messages"] if m["type"] == "permission_request"]
+            if asked:
+                break
+            await asyncio.sleep(0.01)
+    request = asked[-1]["metadata"]
+    option = request["options"][0]
+    await house.ok(
+        "permission.respond",
+        session_id=session_id,
+        request_id=request["request_id"],
+        option_id=option.get("option_id") or option.get("id"),
+    )
+
+
+async def test_a_final_step_completes_the_session_with_its_turns_end_and_the_others_behind_it(
+    house: House,
+) -> None:
+    it = await card(
+        house,
+        {"name": "Build", "events": {"on_turn_complete": [NEXT]}},
+        {"name": "Done", "final": True},
+    )
+    other = await it.launch("sleep 30")
+    await house.until(other, "RUNNING")
+    await it.launch("ask Go on?")
+    await house.until(it.session, "RUNNING")
+    await it.say("say never")
+    await _allow(house, it.session)
+    await house.until(it.session, "COMPLETED")
+    await house.until(other, "COMPLETED")
+    assert await it.where() == ("Done", "COMPLETED")
+    assert await it.sent() == ["ask Go on?"], "what waited is parked, and not begun and stopped"
+    session = await house.ok("session.get", session_id=it.session)
+    assert (session["queue"]["count"], session["queue"]["auto_run"]) == (1, False)
+    await _settled(it)
+
+
+async def _settled(it: Card) -> None:
+    async def owed() -> OwedEnter | None:
+        return (await it.row()).owed_enter
+
+    await it._until(owed, None)
+
+
+@pytest.mark.parametrize("owes", ["prompt", "completes", "parks"])
+async def test_what_a_crash_left_owed_is_done_once(house: House, owes: str) -> None:
+    it = await card(house, {"name": "Build", "events": start("say built")})
+    await it.launch("say hello")
+    await it.until("Build", "REVIEW")
+    due = {
+        "prompt": OwedEnter(7, it.steps["Build"], "say built"),
+        "completes": OwedEnter(7, it.steps["Build"], completes=True),
+        "parks": OwedEnter(7, it.steps["Build"], parks="why"),
+    }[owes]
+
+    def crashed(tx: Tx) -> None:
+        row = tx.tasks.get(it.id)
+        assert row is not None
+        state = "COMPLETED" if owes == "completes" else row.state
+        tx.tasks.update(replace(row, entered=7, owed_enter=due, state=state))
+
+    await house.ctx.store.write(crashed)
+    await asyncio.gather(*(do_owed(house.ctx, it.id) for _ in range(3)), return_exceptions=True)
+    await do_owed(house.ctx, it.id)
+    assert (await it.row()).owed_enter is None
+    if owes == "prompt":
+        await it.told("say hello", "say built")
+        await house.ctx.store.write(crashed)
+        await do_owed(house.ctx, it.id)
+        assert await it.sent() == ["say hello", "say built"], "the entering has had its prompt"
+        assert (await it.row()).owed_enter is None
+    if owes == "completes":
+        assert (await house.ok("session.get", session_id=it.session))["state"] == "COMPLETED"
+
+
+async def test_a_prompt_that_no_agent_can_take_is_told_on_the_card(house: House) -> None:
+    it = await card(house, {"name": "Plan"}, {"name": "Build", "events": start("go")})
+    for profile in (await house.ok("agent.profile.list"))["profiles"]:
+        await house.ok("agent.profile.delete", id=profile["id"])
+    await it.move("Build")
+    await _settled(it)
+    error = (await house.ok("task.get", id=it.id))["error"]
+    assert error.startswith("The agent was not started: ") and "profile" in error
+
+
+async def test_a_tools_move_waits_for_the_turns_end_is_shown_and_applied_once(house: House) -> None:
+    it = await card(
+        house,
+        {"name": "Plan", "events": {"on_turn_complete": [{"type": "move_to_step", "step_name": "Build"}]}},
+        {"name": "Build", "events": start("say built")},
+        {"name": "Ship", "events": start("say shipped")},
+    )
+    ship = it.steps["Ship"]
+    await it.launch("ask Go on?")
+    await house.until(it.session, "RUNNING")
+    for _ in range(2):
+        asked = await request_move(house.ctx, task_id=it.id, step_id=ship, by="session")
+        assert (asked.moved, asked.pending) == (False, True)
+    shown = await house.ok("task.get", id=it.id)
+    assert shown["pending_move"] == {"workflow_step_id": ship, "by": "session"}
+    assert (await it.where())[0] == "Plan"
+    await _allow(house, it.session)
+    await it.told("ask Go on?", "say shipped")
+    await it.until("Ship", "REVIEW")
+    assert "pending_move" not in await house.ok("task.get", id=it.id)
+    now = await request_move(house.ctx, task_id=it.id, step_id=it.steps["Plan"], by="session")
+    assert (now.moved, now.pending) == (True, False)
+    assert (await it.where())[0] == "Plan"
+
+
+async def test_a_person_moves_at_once_and_withdraws_a_move_that_waits(house: House) -> None:
+    it = await card(house, {"name": "Plan"}, {"name": "Build"}, {"name": "Ship"})
+    await it.launch("ask Go on?")
+    await house.until(it.session, "RUNNING")
+    await request_move(house.ctx, task_id=it.id, step_id=it.steps["Ship"], by="session")
+    assert "pending_move" not in await it.move("Build")
+    await _allow(house, it.session)
+    await it.until("Build", "REVIEW")
+
+
+async def test_a_move_that_waits_outlives_a_stop_and_is_applied_by_the_next_turn(house: House) -> None:
+    it = await card(house, {"name": "Plan"}, {"name": "Ship"})
+    await it.launch("sleep 30")
+    await house.until(it.session, "RUNNING")
+    await request_move(house.ctx, task_id=it.id, step_id=it.steps["Ship"], by="session")
+    await house.ok("session.stop", session_id=it.session)
+    assert (await it.where())[0] == "Plan"
+    assert "pending_move" in await house.ok("task.get", id=it.id)
+    await it.launch("say on")
+    await it.until("Ship", "REVIEW")
+
+
+async def test_leaving_a_step_parks_what_waits_where_the_step_says_so(house: House) -> None:
+    it = await card(
+        house, {"name": "Plan", "events": {"on_exit": [{"type": "park_queue"}]}}, {"name": "Build"}
+    )
+    await it.launch("ask Go on?")
+    await house.until(it.session, "RUNNING")
+    await it.say("say later")
+    await it.move("Build")
+    await _settled(it)
+    session = await house.ok("session.get", session_id=it.session)
+    assert session["parked_reason"] == "the task left the step 'Plan'"
+    await _allow(house, it.session)
+    await it.until("Build", "REVIEW")
+    assert await it.sent() == ["ask Go on?"]
+
+
+async def test_archiving_forgets_what_waits_and_what_is_owed(house: House) -> None:
+    it = await card(house, {"name": "Plan"}, {"name": "Ship"})
+    await it.launch("sleep 30")
+    await house.until(it.session, "RUNNING")
+    await request_move(house.ctx, task_id=it.id, step_id=it.steps["Ship"], by="session")
+    archived = await house.ok("task.archive", id=it.id)
+    assert "pending_move" not in archived
+
+
+async def test_steps_that_start_each_other_come_to_rest_with_the_reason_on_the_card(house: House) -> None:
+    around = {"on_turn_complete": [{"type": "move_to_next"}]}
+    back = {"on_turn_complete": [{"type": "move_to_previous"}]}
+    it = await card(
+        house,
+        {"name": "Build", "events": {**start("say b"), **around}},
+        {"name": "Check", "events": {**start("say c"), **back}},
+    )
+    await it.launch("say hello")
+
+    async def error() -> bool:
+        return (await it.row()).error is not None
+
+    await it._until(error, True)
+    prompts = await it.sent()
+    assert len(prompts) == 1 + 20
+    assert (await it.where())[1] == "REVIEW"
+    await it.say("say go on")
+
+    async def more() -> bool:
+        return len(await it.sent()) >= 1 + 20 + 1 + 20
+
+    await it._until(more, True)
