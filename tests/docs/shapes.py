@@ -97,6 +97,8 @@ def _profile(*, full: bool) -> dict[str, Any]:
 def _task(*, full: bool) -> dict[str, Any]:
     names = ("parent_id", "agent_profile_id", "external_id", "archived_at", "error")
     more: dict[str, Any] = dict.fromkeys(names, "x") if full else {}
+    if full:
+        more["pending_move"] = board.PendingMove("s", "x", 0)
     row = board.Task("t", "w", "f", "s", "title", "", "TODO", "medium", 0, AT, AT, **more)
     return payloads.task(row)
 
