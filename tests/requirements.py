@@ -140,7 +140,6 @@ STOP-hanging-teardown: A teardown that hangs delays no answer; processes that ar
 STOP-last-words: A process that is proven gone is not called lost because reading its last words takes long.
 """,
     "turn control: race matrix": """
-RACE-I5: T ends and the workflow starts another turn first: it is untouched, P queued.
 RACE-I18: After a person's cancel a new message runs at once, the parked follow.
 RACE-I19: The turn fails while entries wait: they are parked with the reason, not burnt one by one.
 """,
