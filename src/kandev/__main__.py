@@ -17,6 +17,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         case ["--version" | "-V"] if len(words) == 1:
             sys.stdout.write(f"kandev {__version__}\n")
             return 0
+        case ["agentctl"] if words[1:2] == ["mcp-bridge"]:
+            from kandev.agentctl.tunnel.bridge import main as bridge
+
+            return bridge()
         case ["agentctl"]:
             from kandev.agentctl.main import main as agentctl
 

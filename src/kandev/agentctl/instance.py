@@ -23,6 +23,7 @@ from kandev.agentctl.record import Record
 from kandev.agentctl.refusals import Refused, invalid, launch_failed
 from kandev.agentctl.settings import Settings
 from kandev.agentctl.tasks import Tasks
+from kandev.agentctl.tunnel.calls import Tunnel
 from kandev.agentctl.turns import Turns
 from kandev.wire import agentctl as wire
 
@@ -49,6 +50,7 @@ class Instance:
         self.ready = asyncio.Event()
         self.ended = asyncio.Event()
         self.streams: list[asyncio.Event] = []
+        self.tunnel = Tunnel(spec.execution_id, settings, wanted=spec.mcp_mode is not None)
         self.inherited = False  # it stands for an execution of an earlier agentctl
         self._ids = {"ids": {name: getattr(spec, name) for name in ("execution_id", "session_id", "task_id")}}
         self._settings, self._maker = settings, maker
@@ -216,7 +218,7 @@ class Instance:
 
     async def _launch(self) -> bool:
         """True when the agent is ready."""
-        launch = Launch(self.spec, self._maker, self.turns, self._tasks, self._settings)
+        launch = Launch(self.spec, self._maker, self.turns, self._tasks, self._settings, self.tunnel)
         try:
             self._started = await launch.run(self._end_wanted)
         except StartFailed as failure:
@@ -283,6 +285,7 @@ class Instance:
         )
         self.state = "ended" if self.state == "ready" else "failed"
         self._adapter = None  # nobody asks it any more, and what it knows may be much
+        self.tunnel.close()
         await self._tasks.close()
 
 

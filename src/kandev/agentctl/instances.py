@@ -35,13 +35,14 @@ SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 class Instances:
-    """By execution id. `close` before the event loop ends."""
+    """By execution id. `url` is agentctl's own. `close` before the event loop ends."""
 
-    def __init__(self, home: Home, settings: Settings, maker: Maker, fences: Fences) -> None:
+    def __init__(self, home: Home, settings: Settings, maker: Maker, fences: Fences, url: str = "") -> None:
         self._home = home
         self._settings = settings
         self._maker = maker
         self._fences = fences
+        self._url = url
         self._boot_id = boot_id()
         self._all: dict[str, Instance] = {}
         self._surviving: set[str] = set()
@@ -108,6 +109,7 @@ class Instances:
             why = f"The journal {folder} cannot be written: {error.strerror or error}."
             raise Refused(409, "launch_failed", why) from error
         instance = self._all[spec.execution_id] = Instance(spec, journal, folder, self._maker, self._settings)
+        instance.tunnel.url = f"{self._url}/instances/{spec.execution_id}/mcp"
         instance.begin()
         return instance
 

@@ -7,11 +7,12 @@ ends it. Not here: the end.
 import asyncio
 
 from kandev.agentctl import awake
-from kandev.agentctl.adapters.base import Adapter, Sink, Spec, Started, StartFailed
+from kandev.agentctl.adapters.base import Adapter, Sink, Spec, Started, StartFailed, ToolServer
 from kandev.agentctl.failures import EndedEarly
 from kandev.agentctl.maker import Maker, Process
 from kandev.agentctl.settings import Settings
 from kandev.agentctl.tasks import Tasks
+from kandev.agentctl.tunnel.calls import Tunnel
 from kandev.wire import agentctl as wire
 
 
@@ -19,7 +20,13 @@ class Launch:
     """Run once."""
 
     def __init__(
-        self, spec: wire.CreateInstance, maker: Maker, sink: Sink, tasks: Tasks, settings: Settings
+        self,
+        spec: wire.CreateInstance,
+        maker: Maker,
+        sink: Sink,
+        tasks: Tasks,
+        settings: Settings,
+        tunnel: Tunnel,
     ) -> None:
         self.process: Process | None = None
         self.adapter: Adapter | None = None
@@ -29,6 +36,7 @@ class Launch:
         self._sink = sink
         self._tasks = tasks
         self._settings = settings
+        self._tunnel = tunnel
 
     async def run(self, end_wanted: asyncio.Event) -> Started:
         """Raises StartFailed."""
@@ -78,11 +86,12 @@ class Launch:
         return f"The agent was not ready within {self._settings.launch_s:g} s."
 
     async def _converse(self, adapter: Adapter) -> Started:
-        spec = self._spec
+        spec, tunnel = self._spec, self._tunnel
         return await adapter.start(
             Spec(
                 cwd=spec.cwd,
                 mcp_servers=spec.mcp_servers,
+                tools=None if tunnel.over else ToolServer(tunnel.url, tunnel.token),
                 withhold=tuple(spec.withhold),
                 resume_token=spec.resume_token,
                 model=spec.model,

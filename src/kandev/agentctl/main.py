@@ -41,8 +41,8 @@ from kandev.agentctl.stream import Window
 log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "KANDEV_AGENTCTL_TOKEN"  # noqa: S105 - the name of a variable
-ACK_MAX_BYTES = 64 * 1024
-"""All that a stream's client sends are acknowledgements."""
+FRAME_MAX_BYTES = 16 * 1024 * 1024
+"""Of a WebSocket client: acknowledgements are short, an answer to a tool call may hold a transcript."""
 FINDABLE_S = 2
 """How often it looks whether its file is still there."""
 BACKLOG = 512
@@ -120,7 +120,7 @@ async def _run(home: Home, settings: Settings, host: str, listening: socket.sock
     tell_exhaustion(asyncio.get_running_loop())
     fences, activity = Fences(home), Activity()
     marks = {HOME_MARK: info.home, INCARNATION_MARK: info.incarnation}
-    instances = Instances(home, settings, Programs(marks), fences)
+    instances = Instances(home, settings, Programs(marks), fences, info.url)
     earlier = [folder.name for folder in home.journals.iterdir()]
     survivors = await end_marked(info.home, info.incarnation, settings, earlier)
     for left in survivors:
@@ -190,7 +190,7 @@ def server_config(app: Starlette) -> uvicorn.Config:
         loop="asyncio",
         http="h11",
         ws="websockets-sansio",
-        ws_max_size=ACK_MAX_BYTES,
+        ws_max_size=FRAME_MAX_BYTES,
         ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,

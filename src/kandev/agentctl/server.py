@@ -18,6 +18,8 @@ from kandev.agentctl.instance import Instance
 from kandev.agentctl.instances import Instances
 from kandev.agentctl.refusals import Refused, invalid, unknown_instance
 from kandev.agentctl.stream import Window, serve
+from kandev.agentctl.tunnel.door import McpDoor
+from kandev.agentctl.tunnel.lane import serve_lane
 from kandev.wire import agentctl as wire
 
 
@@ -60,6 +62,7 @@ class Doors:
                 Route(f"{base}/stop", door(self.stop), methods=["POST"]),
                 Route(f"{base}/sleep", door(self.sleep), methods=["POST"]),
                 WebSocketRoute(f"{base}/acp/stream", self.stream),
+                Route("/instances/{id}/mcp", McpDoor(self._guard, lambda id: self._instances.get(id).tunnel)),
             ],
             exception_handlers={404: _no_path, 405: _no_method},
         )
@@ -129,9 +132,15 @@ class Doors:
         return answer({})
 
     async def stream(self, websocket: WebSocket) -> None:
+        """Two lanes: the journal's frames, and the tool calls of the instance's agent."""
         try:
             self._guard.check(websocket, acting=True)
             instance = self._instance(websocket)
+            if websocket.query_params.get("lane") == "mcp":
+                if instance.tunnel.over:
+                    raise Refused(409, "ended", "No tools are served for this execution (any more).")
+                await self._lane(websocket, instance)
+                return
             after = _number(websocket.query_params.get("after", "0"), "after")
             journal_id = websocket.query_params.get("journal_id")
             if journal_id not in (None, instance.journal.meta.journal_id):
@@ -142,6 +151,11 @@ class Doors:
         with self._activity.of_a_client():
             await websocket.accept()
             await serve(websocket, instance, after, self._window)
+
+    async def _lane(self, websocket: WebSocket, instance: Instance) -> None:
+        with self._activity.of_a_client():
+            await websocket.accept()
+            await serve_lane(websocket, instance.tunnel)
 
 
 def _number(text: str | None, name: str) -> int:

@@ -49,6 +49,14 @@ class Settings:
     journal_max_bytes: int = 256 * 1024 * 1024
     """Unacknowledged journal on disk, per instance; at the limit the agent's stdout is no longer read."""
     stderr_tail_lines: int = 40
+    mcp_hold_s: float = 120.0
+    """A tool call waits so long for a backend that has gone; then the agent hears that it failed."""
+    mcp_calls: int = 100
+    """Open tool calls, per instance; more are refused."""
+    mcp_message_bytes: int = 4 * 1024 * 1024
+    """One message of an agent's MCP client."""
+    mcp_held_bytes: int = 32 * 1024 * 1024
+    """The messages of all open tool calls together, per instance; one alone may be larger."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:

@@ -19,18 +19,28 @@ __all__ = [
     "Spec",
     "StartFailed",
     "Started",
+    "ToolServer",
     "TurnEnd",
     "WriteFailed",
 ]
 
 
 @dataclass(frozen=True)
+class ToolServer:
+    """Kandev's own MCP server for this conversation: streamable HTTP, `token` as Authorization: Bearer."""
+
+    url: str
+    token: str
+
+
+@dataclass(frozen=True)
 class Spec:
     """How to begin the conversation. `cwd` is absolute; `resume_token` None begins a new one; `withhold`
-    names client capabilities that are not offered (`fs`, `terminal`)."""
+    names client capabilities that are not offered (`fs`, `terminal`). `mcp_servers` are the profile's."""
 
     cwd: str
     mcp_servers: list[dict[str, Any]] = field(default_factory=list)
+    tools: ToolServer | None = None
     withhold: tuple[str, ...] = ()
     resume_token: str | None = None
     model: str | None = None

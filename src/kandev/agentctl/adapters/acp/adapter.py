@@ -66,7 +66,8 @@ class AcpAdapter:
     async def start(self, spec: Spec) -> Started:
         """See `Adapter`."""
         self._serving.begin(spec.cwd)
-        opening = Opening(self._peer, self._replay, self._auth_method, self._settings.write_s)
+        patience, environment = self._settings.write_s, self._process.environment
+        opening = Opening(self._peer, self._replay, self._auth_method, patience, environment)
         return await opening.run(spec)
 
     async def prompt(self, content: str | list[Document]) -> None:

@@ -3,11 +3,15 @@
 Source: ACP schema, `McpServer`, `ContentBlock`, `ClientCapabilities`.
 """
 
-from collections.abc import Collection
+import sys
+from collections.abc import Collection, Mapping
 from hashlib import blake2b
 from typing import Any
 
 from kandev import __version__
+from kandev.agentctl.adapters.base import ToolServer
+from kandev.agentctl.origins import EXECUTION_MARK, HOME_MARK, INCARNATION_MARK
+from kandev.agentctl.tunnel.bridge import TOKEN_VARIABLE, URL_VARIABLE
 
 PROTOCOL_VERSION = 1
 SENTENCE_MAX = 2000
@@ -15,6 +19,11 @@ SENTENCE_MAX = 2000
 
 LONGEST_WORD = 200
 """Characters of a name, a kind, a mode: what is listed, compared and kept."""
+OWN_NAME = "kandev"
+"""Of Kandev's own MCP server, in every agent."""
+MARKS = (EXECUTION_MARK, HOME_MARK, INCARNATION_MARK)
+BRIDGE = (sys.executable, "-P", "-m", "kandev", "agentctl", "mcp-bridge")
+"""-P: an agent's working directory may hold a folder of that name."""
 
 Document = dict[str, Any]
 
@@ -71,6 +80,24 @@ def kept_id(value: Any) -> str:
 def prompt_blocks(content: str | list[Document]) -> list[Document]:
     """Text becomes one block."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def own_server(
+    tools: ToolServer, capabilities: Document, environment: Mapping[str, str]
+) -> tuple[Document | None, str | None]:
+    """Kandev's own server for ACP, or None and why there is none. Over HTTP where the agent says that it
+    takes that; else the bridge, a program for stdio, which every agent takes that does not deny it."""
+    offered = part(capabilities, "mcpCapabilities")
+    if offered.get("http") is True:
+        headers = {"Authorization": f"Bearer {tools.token}"}
+        return {"type": "http", "name": OWN_NAME, "url": tools.url, "headers": _pairs(headers)}, None
+    if offered.get("stdio") is False:
+        return None, "The agent cannot use Kandev's tools: it takes MCP servers neither by HTTP nor by stdio."
+    # An agent may start its servers with an environment of its own making: the marks are told again.
+    marks = {name: environment[name] for name in MARKS if name in environment}
+    env = _pairs({**marks, URL_VARIABLE: tools.url, TOKEN_VARIABLE: tools.token})
+    command, *args = BRIDGE
+    return {"name": OWN_NAME, "command": command, "args": args, "env": env}, None
 
 
 def mcp_servers(servers: list[Document], capabilities: Document) -> tuple[list[Document], list[str]]:

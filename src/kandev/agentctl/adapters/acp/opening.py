@@ -6,7 +6,7 @@ without. Not here: deadlines (the caller cancels), and the swallowing of replaye
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from kandev.agentctl.adapters.acp.documents import (
     initialize,
     mcp_servers,
     objects,
+    own_server,
     part,
     text,
     word,
@@ -46,12 +47,14 @@ class Replay(Protocol):
 
 @dataclass
 class Opening:
-    """One start. `option_s`: how long a model or mode that was wished for is waited for, in seconds."""
+    """One start. `option_s`: how long a model or mode that was wished for is waited for, in seconds.
+    `environment`: what the agent was started with."""
 
     peer: Peer
     replay: Replay
     auth_method: str | None
     option_s: float
+    environment: Mapping[str, str] = field(default_factory=dict)
     _capabilities: Document = field(default_factory=dict)
     _methods: list[Document] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
@@ -95,8 +98,7 @@ class Opening:
         return part(answer, "agentInfo")
 
     async def _conversation(self, spec: Spec) -> tuple[str, bool | None, Document]:
-        servers, warnings = mcp_servers(spec.mcp_servers, self._capabilities)
-        self._warnings += warnings
+        servers = self._servers(spec)
         params: Document = {"cwd": spec.cwd, "mcpServers": servers}
         if spec.resume_token is None:
             return await self._new(params, None)
@@ -112,6 +114,23 @@ class Opening:
         if not self._ways_back():
             self._warnings.append("The agent cannot take up an earlier conversation; this is a new one.")
         return await self._new(params, False)
+
+    def _servers(self, spec: Spec) -> list[Document]:
+        """The profile's, and Kandev's own."""
+        servers, warnings = mcp_servers(spec.mcp_servers, self._capabilities)
+        self._warnings += warnings
+        if spec.tools is None:
+            return servers
+        own, why_not = own_server(spec.tools, self._capabilities, self.environment)
+        if own is None:
+            self._warnings += [why_not] if why_not else []
+            return servers
+        others = [server for server in servers if server["name"] != own["name"]]
+        if len(others) < len(servers):
+            self._warnings.append(
+                f"The profile's MCP server {own['name']} was left out: Kandev's own has that name."
+            )
+        return [*others, own]
 
     def _ways_back(self) -> list[str]:
         resume = part(self._capabilities, "sessionCapabilities").get("resume")

@@ -1,0 +1,1 @@
+"""The MCP server of each instance, tunnelled to the backend: tools are not understood here."""
