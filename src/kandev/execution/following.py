@@ -5,7 +5,7 @@ committed).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import urlencode
 
 import msgspec
@@ -29,7 +29,10 @@ async def follow(
     client: Client, execution: str, journal: str, after: int, committed: Callable[[], int], open_s: float
 ) -> AsyncIterator[inputs.Frame]:
     """See `ports.execution.Agents.follow`. `open_s` bounds the opening, in seconds."""
-    connection = await _open(client, execution, journal, after, open_s)
+    try:
+        connection = await open_stream(client, execution, {"after": after, "journal_id": journal}, open_s)
+    except Said as said:
+        raise Unreachable(f"agentctl refused the stream of {execution!r}: {said}") from said
     acknowledged = given = after
     try:
         while True:
@@ -57,9 +60,12 @@ async def follow(
         connection.transport.abort()
 
 
-async def _open(client: Client, execution: str, journal: str, after: int, open_s: float) -> ClientConnection:
-    query = urlencode({"after": after, "journal_id": journal})
-    address = client.url.replace("http", "ws", 1) + f"/instances/{execution}/api/v1/acp/stream?{query}"
+async def open_stream(
+    client: Client, execution: str, query: Mapping[str, object], open_s: float
+) -> ClientConnection:
+    """Raises Said, UnknownExecution, Unreachable."""
+    path = f"/instances/{execution}/api/v1/acp/stream?{urlencode(query)}"
+    address = client.url.replace("http", "ws", 1) + path
     try:
         return await connect(
             address,
@@ -75,7 +81,7 @@ async def _open(client: Client, execution: str, journal: str, after: int, open_s
     except InvalidStatus as error:
         try:
             refuse(bytes(error.response.body or b""))
-        except (msgspec.DecodeError, Said) as said:
+        except msgspec.DecodeError as said:
             raise Unreachable(f"agentctl refused the stream of {execution!r}: {said}") from error
         raise Unreachable(f"agentctl refused the stream of {execution!r}.") from error
     except (InvalidHandshake, OSError, TimeoutError, EOFError) as error:

@@ -15,6 +15,7 @@ from kandev.core.session import Answer, TurnRef
 from kandev.execution.client import Client, NoConnection, Said
 from kandev.execution.following import follow
 from kandev.execution.frames import process_line
+from kandev.execution.lanes import Lanes
 from kandev.execution.sidecar import Info, Sidecar
 from kandev.ports.execution import (
     CancelRefused,
@@ -27,20 +28,23 @@ from kandev.ports.execution import (
     Unreachable,
     Up,
 )
+from kandev.ports.tools import Tools
 from kandev.wire import agentctl as wire
 
 T = TypeVar("T")
 
 
 class LocalAgents:
-    """Implements `ports.execution.Agents`. `call_s` (seconds) bounds the opening of a stream."""
+    """Implements `ports.execution.Agents`. `call_s` (seconds) bounds the opening of a stream. `tools` answers
+    what agents ask by their tools."""
 
-    def __init__(self, sidecar: Sidecar, call_s: float) -> None:
+    def __init__(self, sidecar: Sidecar, call_s: float, tools: Tools) -> None:
         self._sidecar = sidecar
         self._call_s = call_s
         self._epoch = 0
         self._client: Client | None = None
         self._info: Info | None = None
+        self._lanes = Lanes(tools, self._at_hand, call_s)
 
     # -- executions -----------------------------------------------------------------------------
 
@@ -61,9 +65,12 @@ class LocalAgents:
             auth_method=spec.auth_method,
             withhold=list(spec.withhold),
             cancel_acknowledge_s=spec.cancel_acknowledge_s,
+            mcp_mode=spec.mcp_mode,
         )
         try:
-            up = await self._act(deadline, lambda client, left: client.create(asked, left))
+            # Before the answer: agents call tools while their conversation is being opened.
+            with self._lanes.launching(spec.execution, wanted=spec.mcp_mode is not None):
+                up = await self._act(deadline, lambda client, left: client.create(asked, left))
         except Said as said:
             raise LaunchRefused(said.refusal.message, tuple(said.refusal.stderr_tail)) from said
         return Up(up.journal_id, up.resume_token, up.memory, _agent(up))
@@ -87,6 +94,8 @@ class LocalAgents:
             await self._call(deadline, lambda client, left: client.delete(execution, left))
         except UnknownExecution:
             return
+        finally:
+            await self._lanes.drop(execution)
 
     async def known(self, deadline: float) -> tuple[Running, ...]:
         if self._sidecar.find() is None:
@@ -143,6 +152,7 @@ class LocalAgents:
         self, execution: str, journal: str, after: int, committed: Callable[[], int]
     ) -> AsyncIterator[Frame]:
         client = await self._reach(self._call_s)
+        self._lanes.keep(execution)
         async for frame in follow(client, execution, journal, after, committed, self._call_s):
             yield frame
 
@@ -165,8 +175,13 @@ class LocalAgents:
             await self.abandon()
         return going_on
 
+    async def leave_tools(self) -> None:
+        """No tool call is answered any more: agentctl holds them for the next backend."""
+        await self._lanes.close()
+
     async def abandon(self) -> None:
         """Let go without a word: another backend asks now."""
+        await self._lanes.close()
         if self._client is not None:
             await self._client.close()
         self._client = None
@@ -216,6 +231,11 @@ class LocalAgents:
                 raise
         client = await self._reach(max(0.0, ends - time.monotonic()))
         return await ask(client, max(0.0, ends - time.monotonic()))
+
+    def _at_hand(self) -> Client | None:
+        """The client of the agentctl that lives. Raises Unreachable when nobody can tell."""
+        lives = self._info is not None and self._sidecar.lives(self._info)
+        return self._client if lives else None
 
     async def _reach(self, deadline: float) -> Client:
         info = await self._sidecar.ensure(deadline)

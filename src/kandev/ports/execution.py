@@ -36,7 +36,8 @@ class CancelRefused(AgentFault):
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """How to start one execution. `cwd` exists; `cancel_acknowledge_s` in seconds."""
+    """How to start one execution. `cwd` exists; `cancel_acknowledge_s` in seconds. `mcp_mode`:
+    which of Kandev's tools its agent gets (`task`); None: no tools."""
 
     execution: str
     session_id: str
@@ -53,6 +54,7 @@ class LaunchSpec:
     auth_method: str | None = None
     withhold: tuple[str, ...] = ()
     cancel_acknowledge_s: float | None = None
+    mcp_mode: str | None = None
 
 
 @dataclass(frozen=True)

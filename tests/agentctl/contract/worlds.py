@@ -21,6 +21,7 @@ from kandev.execution.local import LocalAgents
 from kandev.execution.sidecar import Sidecar, environment_for
 from kandev.ports.execution import Agents, LaunchSpec, Up
 from tests.fakes.agentctl import SimAgentctl, SimAgents
+from tests.fakes.tools import FakeTools
 
 SOON = 10.0
 SOURCES = Path(__file__).resolve().parents[3] / "src"
@@ -115,10 +116,11 @@ class Real:
         command = (sys.executable, "-m", "kandev.agentctl")
         self.sidecar = Sidecar(self.home, environment, command)
         self._backends: list[LocalAgents] = []
+        self.tools = FakeTools()
         self.agents: Agents = self.backend(1)
 
     def backend(self, epoch: int) -> Agents:
-        agents = LocalAgents(self.sidecar, SOON)
+        agents = LocalAgents(self.sidecar, SOON, self.tools)
         agents._epoch = epoch
         self._backends.append(agents)
         return agents

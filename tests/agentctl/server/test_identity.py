@@ -27,6 +27,7 @@ from tests.agentctl.contract.worlds import (
     start,
     turn,
 )
+from tests.fakes.tools import FakeTools
 
 COMMAND = (sys.executable, "-m", "kandev.agentctl")
 
@@ -161,7 +162,7 @@ async def test_a_spoilt_file_starts_nothing_beside_the_living_one_which_mends_it
     info = real.sidecar.find()
     assert info is not None
     spoil(real.home)
-    again = LocalAgents(sidecar(real.home), SOON)
+    again = LocalAgents(sidecar(real.home), SOON, FakeTools())
     await again.attach(2)
 
     async def known() -> list[str]:
@@ -192,7 +193,7 @@ async def test_agents_that_were_started_under_another_spelling_of_the_home_are_e
     real.home.mkdir()
     link.symlink_to(real.home, target_is_directory=True)
     first = sidecar(link)
-    agents = LocalAgents(first, SOON)
+    agents = LocalAgents(first, SOON, FakeTools())
     await agents.attach(1)
     await agents.start(spec(real), SOON)
     assert (await agents.prompt(turn(1), "d1", "stubborn\nsleep 600", SOON)).taken

@@ -32,6 +32,7 @@ from tests.agentctl.contract.worlds import (
     settings_environment,
     start,
 )
+from tests.fakes.tools import FakeTools
 
 COMMAND = (sys.executable, "-m", "kandev.agentctl")
 
@@ -179,7 +180,7 @@ async def test_two_backends_that_race_for_it_get_the_same_one(real: Real) -> Non
 async def test_a_restarted_backend_finds_the_agentctl_and_its_turn_again(real: Real) -> None:
     up = await start(real)
     assert await prompt(real, 1, "sleep 60")
-    again = LocalAgents(Sidecar(real.home, environment(real.home), COMMAND), SOON)
+    again = LocalAgents(Sidecar(real.home, environment(real.home), COMMAND), SOON, FakeTools())
     await again.attach(2)
     (running,) = await again.known(SOON)
     assert (running.execution, running.journal, running.state) == ("e1", up.journal, "ready")
@@ -215,7 +216,7 @@ async def test_a_lonely_agentctl_ends_itself_and_leaves_its_journals(tmp_path: P
     home = tmp_path / "home"
     alone = environment(home, KANDEV_AGENTCTL_ORPHAN_S="0.5")
     sidecar = Sidecar(home, alone, COMMAND)
-    agents = LocalAgents(sidecar, SOON)
+    agents = LocalAgents(sidecar, SOON, FakeTools())
     await agents.attach(1)
     spec = LaunchSpec(
         execution="e1",
