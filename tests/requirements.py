@@ -171,6 +171,7 @@ CTL-light: agentctl imports no pydantic, SQLAlchemy, mcp or httpx.
 CTL-one-suite: The simulated and the real agentctl pass one contract suite.
 CTL-process-exited: The end of a process is reported with exit code and the tail of stderr.
 CTL-orphan: agentctl without a backend ends idle agents and then itself; a running turn goes on.
+CTL-mcp: The instance's MCP server is tunnelled to the backend, and a stdio bridge exists.
 CTL-auto-approve: auto_approve is decided in agentctl by option kind, allow_once before allow_always.
 ACP-initialize: initialize is sent first; an answer may lack fields.
 ACP-authenticate: A demand for authentication is told in the agent's own words.
@@ -224,6 +225,9 @@ CLI-postgresql: A PostgreSQL URL is refused in one sentence until it is built.
 CLI-token: Listening beyond loopback demands an access token, by header or cookie.
 CLI-host-origin: Requests with a foreign Host or Origin are refused.
 CLI-first-start: A first start makes workspace Default, workflow Kanban with four steps, and the profiles found.
+""",
+    "contract §4": """
+MCP-task-mode: Each session's agent gets one server named kandev whose identity is fixed by its stream.
 """,
     "contract §2": """
 DOOR-frame: Frames have id, type, action, payload and timestamp; responses carry the request's id.

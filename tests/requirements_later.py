@@ -13,10 +13,8 @@ LATER: dict[tuple[int, str], str] = {
     (4, "contract §2"): """
 ACT-clarification.respond: Answers a question.
 NOTE-session.clarification_requested: Published when an agent asks a question.
-CTL-mcp: The instance's MCP server is tunnelled to the backend, and a stdio bridge exists.
 """,
     (4, "contract §4"): """
-MCP-task-mode: Each session's agent gets one server named kandev whose identity is fixed by its stream.
 MCP-closed-schemas: Unknown, missing or mistyped arguments are tool errors that name the argument.
 MCP-message-task: message_task_kandev answers queued, sent or started.
 MCP-context-block: The first prompt carries the context block, in step with schemas and documentation.

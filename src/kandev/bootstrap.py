@@ -42,6 +42,7 @@ from kandev.gateway.pages import About
 from kandev.gateway.sparing import Sparing
 from kandev.home import BACKEND, InUse, announced, locked, stopped_backend
 from kandev.logs import log_to_stderr
+from kandev.mcp.server import AgentTools
 from kandev.ports.store import Store
 from kandev.runtime.booking import Stamp
 from kandev.runtime.health import watch
@@ -149,7 +150,8 @@ async def _house(settings: Settings, hub: Hub) -> AsyncIterator[_House]:
     try:
         sidecar = _sidecar(settings)
         seen = await _settled(settings, store, sidecar, Stamp(clock.now(), ids, settings.deadlines.queue_max))
-        agents = LocalAgents(sidecar, settings.deadlines.agentctl_call_s)
+        tools = AgentTools()
+        agents = LocalAgents(sidecar, settings.deadlines.agentctl_call_s, tools)
         epoch = await store.write(lambda tx: tx.next_epoch(seen.epoch))
         store.own(epoch)
         await agents.attach(epoch)
@@ -157,8 +159,10 @@ async def _house(settings: Settings, hub: Hub) -> AsyncIterator[_House]:
         outer = Outer(store, agents, worktrees, clock, ids, settings.deadlines)
         async with Sessions(outer) as sessions:
             catalogue = PathCatalogue(os.environ)
+            ctx = Context(store, sessions, worktrees, catalogue, clock, ids, settings.deadlines)
+            tools.begin(ctx)
             yield _House(
-                Context(store, sessions, worktrees, catalogue, clock, ids, settings.deadlines),
+                ctx,
                 agents,
                 sessions,
                 epoch,
@@ -332,6 +336,7 @@ async def _let_go(house: _House, settings: Settings, ending: _Ending) -> None:
     """Idle agents end with the backend; running turns go on under agentctl, and one line says so."""
     deadline = settings.deadlines.teardown_s
     try:
+        await house.agents.leave_tools()
         await house.sessions.end_agents(idle_only=True, deadline=deadline)
         if ending.stop_agents.is_set():
             await house.sessions.end_agents(idle_only=False, deadline=deadline)

@@ -44,6 +44,7 @@ async def launch_spec(
         auth_method=profile.auth_method,
         withhold=profile.withhold,
         cancel_acknowledge_s=profile.cancel_acknowledge_s,
+        mcp_mode="task",
     )
 
 

@@ -1,0 +1,40 @@
+"""What an agent hears of an error: `[CODE] sentence`.
+
+The codes are those of the public doors (`kandev.gateway.errors`); an agent reads the text, so code and
+sentence stand in it.
+"""
+
+import secrets
+from typing import Final
+
+import structlog
+
+from kandev.core import errors
+from kandev.wire.gateway import BadPayload, Malformed
+
+log = structlog.get_logger(__name__)
+
+CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (Malformed, "BAD_REQUEST"),
+    (BadPayload, "VALIDATION_ERROR"),
+    (errors.Invalid, "VALIDATION_ERROR"),
+    (errors.NotFound, "NOT_FOUND"),
+    (errors.Forbidden, "FORBIDDEN"),
+    (errors.Conflict, "CONFLICT"),
+    (errors.AgentFault, "CONFLICT"),
+    (errors.Internal, "INTERNAL_ERROR"),
+)
+
+
+def told(error: Exception, tool: str) -> str:
+    """What has no place in the table is logged with an error id, and only that id is told; where the machine
+    is in trouble, also the sentence that says which."""
+    for kind, code in CODES:
+        if isinstance(error, kind):
+            return f"[{code}] {error}"
+    error_id = secrets.token_hex(6)
+    log.error("tool failed", error_id=error_id, tool=tool, exc_info=error)
+    if isinstance(error, errors.Unavailable):
+        return f"[INTERNAL_ERROR] {error.message} Kandev's log has it under error id {error_id}."
+    sentence = "Something went wrong inside Kandev; its log has more under error id"
+    return f"[INTERNAL_ERROR] {sentence} {error_id}."
