@@ -23,7 +23,7 @@ The environment changes how it starts, for tests of those who start agents:
 - `MOCK_AGENT_START`: a comma-separated list of `silent` (nothing is ever answered), `exit N` (ends at once
   with that code), `garbage` (lines that are not JSON come first), `bare` (`initialize` answers the protocol
   version only), `noload` (load is not offered), `nohttp` (HTTP tool servers are not offered), `slow SECONDS`
-  (`initialize` takes so long).
+  (`initialize` takes so long), `tools` (tool servers are connected to before `session/new` is answered).
 - `MOCK_AGENT_LOGIN=1`: `session/new` demands authentication, as after the line `login`. `authenticate` lifts
   it.
 - `MOCK_AGENT_LOG=PATH`: every line that comes in or goes out is appended there as `{"dir": "<" or ">",

@@ -11,7 +11,7 @@ from typing import Any
 
 from kandev.agentctl.mock_agent import memory, script
 from kandev.agentctl.mock_agent.commands import Stage, Switches, chunks, play
-from kandev.agentctl.mock_agent.mcp_client import Toolbox
+from kandev.agentctl.mock_agent.mcp_client import McpFailure, Toolbox
 from kandev.agentctl.mock_agent.rpc import (
     AUTH_REQUIRED,
     INTERNAL_ERROR,
@@ -100,8 +100,16 @@ class Agent:
         if self.switches.login:
             raise RpcError(AUTH_REQUIRED, "Authentication required: log in first", {"authMethods": [_LOGIN]})
         session_id = new_id("mock")
-        self._open(session_id, cwd, memory.create(session_id, cwd, self._settings.home), params)
+        session = self._open(session_id, cwd, memory.create(session_id, cwd, self._settings.home), params)
+        await self._connect(session)
         return Answer({"sessionId": session_id, "modes": MODES})
+
+    async def _connect(self, session: Session) -> None:
+        if "tools" in self._settings.flags:
+            try:
+                await session.toolbox.connect()
+            except McpFailure as failure:
+                raise RpcError(INTERNAL_ERROR, f"tool servers: {failure.message}") from failure
 
     async def _load(self, params: Json) -> Answer:
         session_id, cwd = str(params.get("sessionId")), self._cwd(params)
@@ -116,6 +124,7 @@ class Agent:
         if old is not None:
             await old.toolbox.close()
         session = self._open(session_id, cwd, known, params)
+        await self._connect(session)
         await session.replay(self.connection)
         return Answer({"modes": MODES})
 

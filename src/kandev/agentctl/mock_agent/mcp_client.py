@@ -116,6 +116,11 @@ class Toolbox:
                 await self.close()
             raise
 
+    async def connect(self) -> None:
+        """Connect now. Raises McpFailure."""
+        if not self._clients and self._servers:
+            await self._connect()
+
     async def close(self) -> None:
         """Let go of every server; the next call connects anew."""
         clients, self._clients = self._clients, []

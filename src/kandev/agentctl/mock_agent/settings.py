@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_FLAGS = ("silent", "garbage", "bare", "noload", "nohttp")
+_FLAGS = ("silent", "garbage", "bare", "noload", "nohttp", "tools")
 USAGE = "Usage: kandev mock-agent [--protocol acp]: a scripted ACP agent on stdin and stdout."
 
 
