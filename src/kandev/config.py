@@ -41,8 +41,18 @@ AGENTCTL_TIMES = (
     "teardown_kill_s",
     "survivors_again_s",
     "orphan_s",
+    "mcp_hold_s",
 )
-AGENTCTL_SIZES = ("line_max_bytes", "window_frames", "window_bytes", "journal_max_bytes", "stderr_tail_lines")
+AGENTCTL_SIZES = (
+    "line_max_bytes",
+    "window_frames",
+    "window_bytes",
+    "journal_max_bytes",
+    "stderr_tail_lines",
+    "mcp_calls",
+    "mcp_message_bytes",
+    "mcp_held_bytes",
+)
 """Whole numbers."""
 LADDER = {"protocol": 0.5, "stdin": 1.0, "term": 2.0, "kill": 1.0}
 """agentctl's defaults for the steps of ending an agent, in seconds."""
