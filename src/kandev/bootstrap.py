@@ -157,19 +157,22 @@ async def _house(settings: Settings, hub: Hub) -> AsyncIterator[_House]:
         await agents.attach(epoch)
         worktrees = GitWorktrees(settings.home, deadline=settings.deadlines.worktree_s)
         outer = Outer(store, agents, worktrees, clock, ids, settings.deadlines)
-        async with Sessions(outer) as sessions:
+        async with _attached(agents), Sessions(outer) as sessions:
             catalogue = PathCatalogue(os.environ)
             ctx = Context(store, sessions, worktrees, catalogue, clock, ids, settings.deadlines)
             tools.begin(ctx)
-            yield _House(
-                ctx,
-                agents,
-                sessions,
-                epoch,
-                store.taken_over,
-            )
+            yield _House(ctx, agents, sessions, epoch, store.taken_over)
     finally:
         await store.close()
+
+
+@contextlib.asynccontextmanager
+async def _attached(agents: LocalAgents) -> AsyncIterator[None]:
+    """However it ends, no lane and no connection is left."""
+    try:
+        yield
+    finally:
+        await agents.abandon()
 
 
 def _sidecar(settings: Settings) -> Sidecar:

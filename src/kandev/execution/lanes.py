@@ -72,11 +72,8 @@ class Lanes:
     def _ended(self, lane: "Lane") -> None:
         if self._lanes.get(lane.execution) is lane:
             del self._lanes[lane.execution]
-
-    async def drop(self, execution: str) -> None:
-        """It is gone."""
-        if (lane := self._lanes.get(execution)) is not None:
-            await _end([lane.task])
+        if not lane.task.cancelled() and (error := lane.task.exception()) is not None:
+            log.error("a lane broke", execution=lane.execution, exc_info=error)
 
     async def close(self) -> None:
         """Calls under way are given up here: agentctl holds them for whoever comes next."""
@@ -156,10 +153,17 @@ class Lane:
     async def _live(self) -> None:
         try:
             await self._keep()
+            self._leave()
+            # Whoever handles a call knows now that its agent has gone: what is committed is finished.
+            while self._handling:
+                await asyncio.wait(self._handling)
         finally:
-            for call in self._calls.values():
-                call.settle(False)
+            self._leave()
             await _end(list(self._handling))
+
+    def _leave(self) -> None:
+        for call_id in list(self._calls):
+            self._forget(call_id, served=False)
 
     async def _keep(self) -> None:
         """Until the execution is gone."""

@@ -94,8 +94,6 @@ class LocalAgents:
             await self._call(deadline, lambda client, left: client.delete(execution, left))
         except UnknownExecution:
             return
-        finally:
-            await self._lanes.drop(execution)
 
     async def known(self, deadline: float) -> tuple[Running, ...]:
         if self._sidecar.find() is None:

@@ -52,4 +52,5 @@ class Tools(Protocol):
     """Who answers."""
 
     async def handle(self, execution: str, call: ToolCall) -> None:
-        """Answers one call; calls are handled beside each other. Raises nothing."""
+        """Answers one call; calls are handled beside each other. Returns soon after the agent has left,
+        unless the call is committed. Cancelled when this backend ends. Raises nothing."""
