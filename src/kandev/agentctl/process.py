@@ -32,11 +32,13 @@ __all__ = [
     "become_subreaper",
     "end_marked",
     "find_marked",
+    "past_proxies",
     "spawn",
 ]
 
 INHERITED = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR"})
 INHERITED_PREFIXES = ("LC_", "SSL_CERT_")
+OURSELVES = ("127.0.0.1", "localhost")
 PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY"})
 
 
@@ -49,6 +51,16 @@ def agent_environment(inherited: Mapping[str, str], extra: Mapping[str, str]) ->
         if name in INHERITED or name.startswith(INHERITED_PREFIXES) or name.upper() in PROXIES
     }
     return {**kept, **extra}
+
+
+def past_proxies(environment: Mapping[str, str]) -> dict[str, str]:
+    """Where proxies are set, this machine's own addresses are asked without one: Kandev's tools are there."""
+    if not any(environment.get(name) for name in environment if name.upper() in PROXIES - {"NO_PROXY"}):
+        return dict(environment)
+    given = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    spared = [name.strip() for name in given.split(",") if name.strip()]
+    spared += [name for name in OURSELVES if name not in spared]
+    return {**environment, "no_proxy": ",".join(spared), "NO_PROXY": ",".join(spared)}
 
 
 async def spawn(

@@ -8,7 +8,7 @@ import os
 from kandev.agentctl.adapters.acp import AcpAdapter
 from kandev.agentctl.adapters.base import Adapter, Sink, StartFailed
 from kandev.agentctl.maker import Process
-from kandev.agentctl.process import AgentProcess, agent_environment, spawn
+from kandev.agentctl.process import AgentProcess, agent_environment, past_proxies, spawn
 from kandev.agentctl.settings import Settings
 from kandev.wire import agentctl as wire
 
@@ -21,7 +21,7 @@ class Programs:
         self._marks = marks
 
     async def spawn(self, spec: wire.CreateInstance, settings: Settings) -> Process:
-        environment = agent_environment(os.environ, {**spec.env, **self._marks})
+        environment = past_proxies(agent_environment(os.environ, {**spec.env, **self._marks}))
         return await spawn(spec.execution_id, list(spec.command), spec.cwd, environment, settings)
 
     def adapter(self, process: Process, sink: Sink, spec: wire.CreateInstance, settings: Settings) -> Adapter:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kandev.agentctl.adapters.base import StartFailed, WriteFailed
-from kandev.agentctl.process import agent_environment, spawn
+from kandev.agentctl.process import agent_environment, past_proxies, spawn
 from kandev.agentctl.settings import Settings
 from tests.agentctl.process.conftest import Spawn
 
@@ -163,3 +163,17 @@ async def test_an_agent_gets_exactly_that_environment_and_the_execution_mark(sta
 async def test_an_agent_has_no_terminal_to_ask_at(start: Spawn) -> None:
     process = await start("if (exec </dev/tty) 2>/dev/null; then echo tty; else echo none; fi")
     assert await read_all(process) == b"none\n"
+
+
+@pytest.mark.parametrize("spared", [{}, {"no_proxy": "a.example, 127.0.0.1"}, {"NO_PROXY": "a.example"}])
+def test_an_agent_behind_a_proxy_asks_this_machine_itself(spared: dict[str, str]) -> None:
+    """Its tools are served there."""
+    environment = past_proxies({"https_proxy": "http://proxy.example", **spared})
+    for name in ("no_proxy", "NO_PROXY"):
+        assert {"127.0.0.1", "localhost"} <= set(environment[name].split(","))
+        assert ("a.example" in environment[name]) == bool(spared)
+    assert environment["https_proxy"] == "http://proxy.example"
+
+
+def test_an_agent_without_a_proxy_hears_of_none() -> None:
+    assert past_proxies({"PATH": "/bin", "HTTP_PROXY": ""}) == {"PATH": "/bin", "HTTP_PROXY": ""}
