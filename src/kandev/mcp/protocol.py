@@ -126,11 +126,14 @@ class Exchange:
 
 def _connection(version: str | None, method: str, params: Mapping[str, Any] | None) -> Connection:
     """Raises MCPError for a version that is not spoken."""
-    if version in HANDSHAKE_PROTOCOL_VERSIONS:
-        return Connection.from_envelope(version, None, None)
-    if version is None or method == "initialize":
-        # Clients that do not name it are older than the header; what they do not know they pass over.
-        return Connection.from_envelope(LATEST_HANDSHAKE_VERSION, None, None)
+    meta = (params or {}).get("_meta")
+    enveloped = isinstance(meta, dict) and types.PROTOCOL_VERSION_META_KEY in meta
+    if method == "initialize" or not enveloped:
+        if version in HANDSHAKE_PROTOCOL_VERSIONS:
+            return Connection.from_envelope(version, None, None)
+        if version is None or method == "initialize":
+            # Clients that do not name it are older than the header; what they do not know they pass over.
+            return Connection.from_envelope(LATEST_HANDSHAKE_VERSION, None, None)
     route = classify_inbound_request({"method": method, "params": params})
     if isinstance(route, InboundLadderRejection):
         raise MCPError(route.code, route.message, route.data)

@@ -41,6 +41,7 @@ from kandev.agentctl.stream import Window
 from kandev.wire import agentctl as wire
 
 SOON = 5.0
+UNLIMITED = httpx.Limits(max_connections=None)
 TOKEN = "token-of-the-test"
 QUICK = Settings(
     launch_s=2,
@@ -258,10 +259,15 @@ class Host:
         return await self.of(execution, "POST", "stop", {"force": force})
 
     @asynccontextmanager
-    async def stream(self, after: int = 0, execution: str = "e1") -> AsyncIterator[ClientConnection]:
-        address = f"{self.url.replace('http', 'ws')}/instances/{execution}/api/v1/acp/stream?after={after}"
+    async def stream(
+        self, after: int = 0, execution: str = "e1", query: str = ""
+    ) -> AsyncIterator[ClientConnection]:
+        query = query or f"after={after}"
+        address = f"{self.url.replace('http', 'ws')}/instances/{execution}/api/v1/acp/stream?{query}"
         headers = {"Authorization": f"Bearer {TOKEN}", wire.EPOCH_HEADER: str(self.epoch)}
-        async with connect(address, additional_headers=headers, max_size=None, proxy=None) as connection:
+        async with connect(
+            address, additional_headers=headers, max_size=None, max_queue=None, proxy=None
+        ) as connection:
             yield connection
 
     async def frames(self, execution: str = "e1", after: int = 0) -> list[wire.AnyFrame]:
@@ -287,18 +293,18 @@ async def acknowledge(connection: ClientConnection, seq: int) -> None:
 async def host_in(folder: Path, settings: Settings = QUICK) -> AsyncIterator[Host]:
     home = Home(folder)
     fences, activity, stage = Fences(home), Activity(), Stage()
-    instances = Instances(home, settings, stage, fences)
+    listening = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    instances = Instances(home, settings, stage, fences, url)
     instances.adopt_journals(lambda execution: [])
     guard = Guard(TOKEN, frozenset({"agentctl.test"}), fences, activity)
     window = Window(settings.window_frames, settings.window_bytes)
     doors = Doors(instances, guard, activity, version="1.2.3", incarnation="i1", window=window)
-    listening = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     listens = asyncio.Event()
     server = Server(server_config(doors.app()), listens.set)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     await listens.wait()
-    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=SOON) as http:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=SOON, limits=UNLIMITED) as http:
         yield Host(url, home, instances, stage, activity, http)
         await instances.close()
         server.should_exit = True
