@@ -22,7 +22,10 @@ from kandev.ports.execution import (
     Unreachable,
     Up,
 )
+from kandev.ports.tools import Tools
 from tests.fakes.simulated_execution import SimExecution, within
+from tests.fakes.simulated_tunnel import SimLane, SimTunnel
+from tests.fakes.tools import FakeTools
 
 T = TypeVar("T")
 Fault = Callable[[str, str, str], Awaitable[None]]
@@ -42,6 +45,8 @@ class SimAgentctl:
         self.epoch = 0
         self.executions: dict[str, SimExecution] = {}
         self.tombstones: set[str] = set()
+        self.lanes: dict[str, SimLane] = {}
+        """Of each execution, the newest one."""
         self.fault: Fault = no_fault
         self.launch_s = 0.0
         self.refuse_launch: str | None = None
@@ -115,9 +120,12 @@ class SimAgentctl:
         if spec.execution in self.tombstones:
             raise LaunchRefused(f"The execution {spec.execution!r} was deleted.")
         self._journals += 1
-        one = SimExecution(spec, f"journal-{self._journals}", self.settings)
+        tunnel = SimTunnel(spec.execution, self.settings.mcp_hold_s, wanted=spec.mcp_mode is not None)
+        one = SimExecution(spec, f"journal-{self._journals}", self.settings, tunnel)
         self.configure(one)
         self.executions[spec.execution] = one
+        if (lane := self.lanes.get(spec.execution)) is not None:
+            lane.open(tunnel)
         await within(one.over, self.launch_s)
         if one.dropped:
             raise Unreachable("agentctl ended during this launch.")
@@ -144,11 +152,14 @@ class SimAgentctl:
 class SimAgents:
     """Implements `ports.execution.Agents` for one backend."""
 
-    def __init__(self, world: SimAgentctl) -> None:
+    def __init__(self, world: SimAgentctl, tools: Tools | None = None) -> None:
         self.world = world
         self.epoch = 0
+        self.lanes: dict[str, SimLane] = {}
+        self._tools = tools or FakeTools()
 
     async def start(self, spec: LaunchSpec, deadline: float) -> Up:
+        self._keep_lane(spec.execution)
         return await self._call("start", spec.execution, deadline, lambda: self.world.start(spec))
 
     async def prompt(self, turn: TurnRef, dispatch_id: str, content: str, deadline: float) -> Prompted:
@@ -171,7 +182,7 @@ class SimAgents:
 
     async def answer_permission(self, turn: TurnRef, request: str, answer: Answer, deadline: float) -> None:
         async def serve() -> None:
-            self.world.get(turn.execution).answer(request, answer)
+            self.world.get(turn.execution).permissions.answer(request, answer)
 
         await self._call("answer_permission", turn.execution, deadline, serve)
 
@@ -202,6 +213,7 @@ class SimAgents:
         one = self.world.get(execution)
         if one.journal != journal:
             raise UnknownExecution(f"The journal of {execution!r} is another one now.")
+        self._keep_lane(execution)
         position = after
         while True:
             if one.dropped:
@@ -232,7 +244,19 @@ class SimAgents:
     async def attach(self, epoch: int) -> None:
         self.epoch = epoch
 
+    def _keep_lane(self, execution: str) -> None:
+        if execution not in self.lanes and not self._stale():
+            self.lanes[execution] = self.world.lanes[execution] = SimLane(execution, self._tools)
+            if (one := self.world.executions.get(execution)) is not None:
+                self.lanes[execution].open(one.tunnel)
+
+    async def leave_tools(self) -> None:
+        """This backend answers no tool calls any more."""
+        for lane in self.lanes.values():
+            await lane.close()
+
     async def close(self, *, stop_agents: bool, deadline: float) -> int:
+        await self.leave_tools()
         going_on = 0
         for one in self.world.executions.values():
             if one.turn is None or stop_agents:

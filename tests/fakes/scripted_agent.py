@@ -6,6 +6,7 @@ journal, which are the simulated agentctl's (`agentctl`).
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
@@ -28,6 +29,8 @@ class Ears(Protocol):
     async def said(self, content: transcript.Content) -> None: ...
 
     async def asked(self, ask: transcript.PermissionAsk) -> asyncio.Future[str]: ...
+
+    async def call_tool(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]: ...
 
     async def prompt_over(self, stop_reason: str, error: str | None) -> None: ...
 
@@ -142,6 +145,20 @@ class ScriptedAgent:
             cancel.cancel()
         await self.say(f"outcome: {answer.result() if answer.done() else 'none'}")
 
+    async def line_mcp(self, play: Play, tool: str, arguments: str) -> None:
+        call = asyncio.ensure_future(self._ears.call_tool(tool, json.loads(arguments or "{}")))
+        cancel = asyncio.ensure_future(play.cancelled.wait())
+        first: set[asyncio.Future[Any]] = {call, cancel}
+        try:
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            answered = call.done()
+            call.cancel()
+            cancel.cancel()
+            await asyncio.wait(first)
+        if answered:
+            await self.say(f"mcp-result {json.dumps(call.result())}")
+
     async def line_lose(self, play: Play, count: str) -> None:
         self._lose = int(count)
 
@@ -199,6 +216,7 @@ LINES: dict[str, Callable[..., Awaitable[None]]] = {
     "late": ScriptedAgent.line_late,
     "tool": ScriptedAgent.line_tool,
     "ask": ScriptedAgent.line_ask,
+    "mcp": ScriptedAgent.line_mcp,
     "lose": ScriptedAgent.line_lose,
     "echo-after": ScriptedAgent.line_echo_after,
     "wake": ScriptedAgent.line_wake,

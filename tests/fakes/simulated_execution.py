@@ -12,10 +12,12 @@ from typing import Any
 from kandev.agentctl.attribution import Attribution, Identity
 from kandev.agentctl.settings import Settings
 from kandev.core import inputs, transcript
-from kandev.core.session import Answer, TurnRef
+from kandev.core.session import TurnRef
 from kandev.ports.execution import Down, LaunchSpec, Prompted, Unreachable
 from kandev.wire import agentctl as wire
 from tests.fakes.scripted_agent import ScriptedAgent
+from tests.fakes.simulated_permissions import SimPermissions
+from tests.fakes.simulated_tunnel import SimTunnel
 
 AT = "2026-01-01T00:00:00.000Z"
 KINDS: dict[type[transcript.Content], type[wire.Frame]] = {
@@ -37,12 +39,6 @@ class SimTurn:
     cancel_written: bool = False
     cancelled: bool = False
     said_at: float = 0.0
-
-
-@dataclass(eq=False)
-class SimPermission:
-    turn: TurnRef
-    answer: asyncio.Future[str]
 
 
 @dataclass(eq=False)
@@ -87,7 +83,7 @@ class Work:
 class SimExecution:
     """`accept_s`: seconds that a write to the agent takes; `end_s`: that ending it takes."""
 
-    def __init__(self, spec: LaunchSpec, journal: str, settings: Settings) -> None:
+    def __init__(self, spec: LaunchSpec, journal: str, settings: Settings, tunnel: SimTunnel) -> None:
         self.spec, self.journal, self.settings = spec, journal, settings
         self.frames: list[inputs.Frame] = []
         self.state = "starting"
@@ -95,7 +91,7 @@ class SimExecution:
         self.survivors: tuple[str, ...] = ()
         self.mark = self.acknowledged = 0
         self.turn: SimTurn | None = None
-        self.permissions: dict[str, SimPermission] = {}
+        self.permissions, self.tunnel = SimPermissions(self), tunnel
         self.agent, self.dropped = ScriptedAgent(self, spec.execution), False
         self.over = asyncio.Event()
         own_s = spec.cancel_acknowledge_s
@@ -194,7 +190,7 @@ class SimExecution:
         return await asyncio.shield(turn.cancelling)
 
     async def _cancel(self, turn: SimTurn) -> bool:
-        self._cancel_permissions(turn.ref, "cancel")
+        self.permissions.cancel(turn.ref, "cancel")
         if turn.ref.own is None:
             await _either(turn.written, turn.over)
         deadline = _now() + self._acknowledge_s
@@ -205,26 +201,6 @@ class SimExecution:
             if turn.ref.own is not None and not turn.over.is_set():
                 self._over(turn, inputs.Ended(turn.ref, "cancelled"))
         return turn.over.is_set()
-
-    def answer(self, request: str, answer: Answer) -> None:
-        if (open_one := self.permissions.pop(request, None)) is None:
-            return
-        option_id = "reject_once" if answer.rejected else answer.option_id
-        outcome = "cancelled" if option_id is None else "selected"
-        self._resolve(request, open_one, outcome, "client", answer.option_id)
-        open_one.answer.set_result(outcome if option_id is None else f"selected {option_id}")
-
-    def _cancel_permissions(self, ref: TurnRef | None, by: str) -> None:
-        for request, open_one in list(self.permissions.items()):
-            if ref is None or open_one.turn == ref:
-                del self.permissions[request]
-                self._resolve(request, open_one, "cancelled", by)
-                open_one.answer.set_result("cancelled")
-
-    def _resolve(
-        self, request: str, one: SimPermission, outcome: str, by: str, option_id: str | None = None
-    ) -> None:
-        self.append(inputs.PermissionDone(one.turn, request, outcome=outcome, by=by, option_id=option_id))
 
     # -- what the agent does ------------------------------------------------------------------------
 
@@ -242,18 +218,17 @@ class SimExecution:
     async def asked(self, ask: transcript.PermissionAsk) -> asyncio.Future[str]:
         identity = self._attribution.of_permission(ask.tool_call_id, _now())
         ref = self._ref(identity or self._begin_own())
-        self.append(inputs.PermissionAsked(ref, ask))
-        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.permissions[ask.request_id] = SimPermission(ref, answer)
+        answer = self.permissions.ask(ref, ask)
         if self.turn is None or self.turn.ref != ref:
-            self._cancel_permissions(ref, "end")
+            self.permissions.cancel(ref, "end")
         elif self.turn.cancelled:
-            self._cancel_permissions(ref, "cancel")
+            self.permissions.cancel(ref, "cancel")
         elif self.spec.auto_approve:
-            one = self.permissions.pop(ask.request_id)
-            self._resolve(ask.request_id, one, "selected", "auto_approve", "allow_once")
-            answer.set_result("selected allow_once")
+            self.permissions.approve(ask.request_id)
         return answer
+
+    async def call_tool(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return await self.tunnel.call("tools/call", {"name": tool, "arguments": arguments})
 
     async def prompt_over(self, stop_reason: str, error: str | None) -> None:
         if self.turn is not None and self.turn.ref.own is None:
@@ -280,7 +255,7 @@ class SimExecution:
     async def _await_silence(self, turn: SimTurn) -> None:
         silent_s = self.settings.own_turn_silent_s
         while not turn.over.is_set():
-            held = any(one.turn == turn.ref for one in self.permissions.values())
+            held = self.permissions.holds(turn.ref)
             left = turn.said_at + silent_s - _now()
             if left <= 0 and not held:
                 self._over(turn, inputs.Ended(turn.ref, "idle"))
@@ -289,7 +264,7 @@ class SimExecution:
     def _over(self, turn: SimTurn, ended: inputs.Ended) -> None:
         if turn.over.is_set():
             return
-        self._cancel_permissions(turn.ref, "end")
+        self.permissions.cancel(turn.ref, "end")
         self._attribution.ended(_now())
         if turn.cancel_written:
             self._settle_until = _now() + self.settings.cancel_settle_s
@@ -325,12 +300,13 @@ class SimExecution:
         if self.state in ("ended", "failed"):
             return
         turn, self.turn = self.turn, None
-        self._cancel_permissions(None, "end")
+        self.permissions.cancel(None, "end")
         self.append(inputs.Exited(self.spec.execution, self.exit_code))
         self.state = "ended" if self.state == "ready" else "failed"
         if turn is not None:
             turn.over.set()
         self._agents.cancel()
+        self.tunnel.close()
         self.over.set()
         self.wake()
 

@@ -18,8 +18,8 @@ async def echo(execution: str, call: ToolCall) -> None:
 
 
 async def silence(execution: str, call: ToolCall) -> None:
-    """Never an answer."""
-    await asyncio.get_running_loop().create_future()
+    """No answer, as long as the agent waits for one."""
+    await call.left.wait()
 
 
 async def respond(call: ToolCall, result: dict[str, Any]) -> None:
@@ -28,7 +28,8 @@ async def respond(call: ToolCall, result: dict[str, Any]) -> None:
 
 
 class FakeTools:
-    """Implements `ports.tools.Tools`. `calls` are those that came, in their order."""
+    """Implements `ports.tools.Tools`. `calls` are the tool calls that came, in their order; what a client
+    asks beside them is answered at once."""
 
     def __init__(self, answer: Answer = echo) -> None:
         self.answer = answer
@@ -36,6 +37,9 @@ class FakeTools:
         self._came = asyncio.Event()
 
     async def handle(self, execution: str, call: ToolCall) -> None:
+        if call.message["method"] != "tools/call":
+            await echo(execution, call)
+            return
         self.calls.append((execution, call))
         self._came.set()
         await self.answer(execution, call)

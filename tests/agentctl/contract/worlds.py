@@ -45,9 +45,17 @@ class World(Protocol):
 
     folder: Path
     agents: Agents
+    tools: FakeTools
+    """Of the first backend."""
 
-    def backend(self, epoch: int) -> Agents:
+    def backend(self, epoch: int, tools: FakeTools | None = None) -> Agents:
         """Another backend's door to it."""
+
+    def break_lane(self, execution: str) -> None:
+        """The connection of the first backend's lane is gone; the backend is not."""
+
+    def lanes(self) -> int:
+        """How many executions the first backend answers tool calls of."""
 
     async def kill_agentctl(self) -> None:
         """kill -9; the next call finds another one."""
@@ -76,12 +84,30 @@ class Simulated:
     world: SimAgentctl = field(default_factory=lambda: SimAgentctl(SETTINGS))
 
     def __post_init__(self) -> None:
-        self.agents: Agents = self.backend(1)
+        self.tools = FakeTools()
+        self._first = SimAgents(self.world, self.tools)
+        self._first.epoch = 1
+        self._backends = [self._first]
+        self.agents: Agents = self._first
 
-    def backend(self, epoch: int) -> Agents:
-        agents = SimAgents(self.world)
+    def backend(self, epoch: int, tools: FakeTools | None = None) -> Agents:
+        agents = SimAgents(self.world, tools)
         agents.epoch = epoch
+        self._backends.append(agents)
         return agents
+
+    def break_lane(self, execution: str) -> None:
+        lane, tunnel = self._first.lanes[execution], self.world.executions[execution].tunnel
+        tunnel.detach(lane)
+        lane.open(tunnel)
+
+    def lanes(self) -> int:
+        return sum(one.state == "ready" for one in self.world.executions.values())
+
+    async def close(self) -> None:
+        for backend in self._backends:
+            await backend.leave_tools()
+        await self.world.close()
 
     async def kill_agentctl(self) -> None:
         self.world.die()
@@ -117,13 +143,21 @@ class Real:
         self.sidecar = Sidecar(self.home, environment, command)
         self._backends: list[LocalAgents] = []
         self.tools = FakeTools()
-        self.agents: Agents = self.backend(1)
+        self.agents: Agents = self.backend(1, self.tools)
 
-    def backend(self, epoch: int) -> Agents:
-        agents = LocalAgents(self.sidecar, SOON, self.tools)
+    def backend(self, epoch: int, tools: FakeTools | None = None) -> Agents:
+        agents = LocalAgents(self.sidecar, SOON, tools or FakeTools())
         agents._epoch = epoch
         self._backends.append(agents)
         return agents
+
+    def break_lane(self, execution: str) -> None:
+        connection = self._backends[0]._lanes._lanes[execution]._connection
+        assert connection is not None
+        connection.transport.abort()
+
+    def lanes(self) -> int:
+        return len(self._backends[0]._lanes._lanes)
 
     async def kill_agentctl(self) -> None:
         info = self.sidecar.find()
@@ -173,7 +207,7 @@ async def world_of(kind: str, folder: Path) -> AsyncIterator[World]:
         try:
             yield simulated
         finally:
-            await simulated.world.close()
+            await simulated.close()
     else:
         real = Real(folder)
         try:
