@@ -25,7 +25,7 @@ async def results(house: Kandev, server: dict[str, Any], script: str) -> list[di
 async def test_an_agent_calls_a_tool_of_an_http_server(house: Kandev) -> None:
     async with serving_http("sse") as server:
         headers = {h["name"]: h["value"] for h in server.headers}
-        about = {"type": "http", "name": "kandev", "url": server.url, "headers": headers}
+        about = {"type": "http", "name": "sums", "url": server.url, "headers": headers}
         calls = 'mcp add {"a": 2, "b": 3}\nmcp refuse {}'
         first, second = await results(house, about, calls)
     assert first == SUM
@@ -36,7 +36,7 @@ async def test_an_agent_calls_a_tool_of_a_stdio_server_which_ends_with_it(
     house: Kandev, tmp_path: Path
 ) -> None:
     about = {
-        "name": "kandev",
+        "name": "sums",
         "command": sys.executable,
         "args": [mcp_server.__file__, str(tmp_path / "mcp.jsonl")],
         "env": {"MCP_TEST": "a secret of the server"},
@@ -50,6 +50,6 @@ async def test_an_agent_calls_a_tool_of_a_stdio_server_which_ends_with_it(
 
 
 async def test_a_tool_server_that_is_not_there_is_the_agents_to_report(house: Kandev) -> None:
-    about = {"name": "kandev", "command": "/nowhere/server", "args": []}
+    about = {"name": "sums", "command": "/nowhere/server", "args": []}
     (result,) = await results(house, about, "mcp add {}")
     assert result["error"]["message"]
