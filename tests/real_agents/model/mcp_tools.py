@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from .tools import Call, Json, Tool, filled
 
 # The names under which the tests give their MCP servers to an agent, as a script tool's functions see them.
-SCRIPT_GROUPS = ("mcp_mockhttp", "mcp_mockstdio")
+SCRIPT_GROUPS = ("mcp_mockhttp", "mcp_mockstdio", "mcp_kandev", "kandev")
 NAME_ARGUMENTS = ("name", "tool_name", "toolName", "tool")
 VALUE_ARGUMENTS = ("arguments", "args", "input", "params", "parameters")
 
