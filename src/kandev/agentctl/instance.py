@@ -23,6 +23,7 @@ from kandev.agentctl.record import Record
 from kandev.agentctl.refusals import Refused, invalid, launch_failed
 from kandev.agentctl.settings import Settings
 from kandev.agentctl.tasks import Tasks
+from kandev.agentctl.tunnel.bridge import is_bridge
 from kandev.agentctl.tunnel.calls import Tunnel
 from kandev.agentctl.turns import Turns
 from kandev.wire import agentctl as wire
@@ -133,7 +134,7 @@ class Instance:
 
     def _look(self) -> list[wire.Process] | None:
         with contextlib.suppress(OSError):  # no descriptor left: turns begin and end without this
-            return [] if self._process is None else self._process.look()
+            return [] if self._process is None else _besides_bridges(self._process.look())
         return None
 
     # -- what is asked of it ----------------------------------------------------------------------
@@ -292,6 +293,8 @@ class Instance:
 def _keeps_awake(instance: Instance, started: Started, *, spoke: bool) -> str | None:
     if instance.state == "starting" or instance.works:
         return "The agent is at work."
+    if instance.tunnel.waits:
+        return "The agent waits for one of Kandev's tools."
     if spoke:
         return "The agent has said something since."
     if not started.resumable:
@@ -299,6 +302,11 @@ def _keeps_awake(instance: Instance, started: Started, *, spoke: bool) -> str | 
     if (left := instance.turns.left_behind()) is None:
         return "Nobody can tell what its turns left running."
     return f"What a turn began still runs: {_named(left)}." if left else None
+
+
+def _besides_bridges(processes: list[wire.Process]) -> list[wire.Process]:
+    """An agent may start its bridge at its first tool call: it is no work that a turn leaves behind."""
+    return [process for process in processes if not is_bridge(process.command)]
 
 
 def _named(processes: list[wire.Process]) -> str:

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from kandev.agentctl.adapters.base import ToolServer
+from kandev.agentctl.tunnel.bridge import is_bridge
 from tests.agentctl.adapter.peer import MakeStage, Message
 
 pytestmark = pytest.mark.proves("CTL-mcp", "MCP-task-mode")
@@ -51,6 +52,7 @@ async def test_any_other_agent_gets_the_bridge_with_both_in_its_environment(
 ) -> None:
     (bridge,), warnings = await opened(stages, capabilities, [])
     assert [bridge["command"], *bridge["args"]] == BRIDGE
+    assert is_bridge(" ".join(BRIDGE))
     environment = {item["name"]: item["value"] for item in bridge["env"]}
     assert (environment["KANDEV_MCP_URL"], environment["KANDEV_MCP_TOKEN"]) == (OURS.url, OURS.token)
     assert environment["KANDEV_EXECUTION"] == "e1", "it is found and ended with the execution"

@@ -6,9 +6,11 @@ import pytest
 
 from kandev.wire import agentctl as wire
 from tests.agentctl.server.hosts import Answer, Host, eventually
+from tests.agentctl.server.lanes import Client
 
 pytestmark = pytest.mark.proves("CTL-sleep")
 TOOL = wire.Process(pid=7, start_time=70, command="npm run dev")
+BRIDGE = wire.Process(pid=9, start_time=90, command="/venv/bin/python -P -m kandev agentctl mcp-bridge")
 HELPER = wire.Process(pid=8, start_time=80, command="a server of its tools")
 
 
@@ -47,6 +49,27 @@ async def test_what_a_turn_left_running_keeps_it_up_until_it_ends(host: Host) ->
     await agent.ends()
     assert "npm run dev" in await refused(host), "it outlived two turns and runs still"
     agent.living = [HELPER]
+    assert (await sleep(host)).status == 200
+
+
+async def test_the_bridge_to_its_tools_is_no_work_that_a_turn_leaves_behind(host: Host) -> None:
+    """Agents start it when they first call a tool."""
+    await host.create()
+    await host.prompt(1)
+    host.agent().living = [BRIDGE]
+    await host.agent().ends()
+    (ended,) = [frame for frame in await host.frames() if isinstance(frame, wire.TurnEnded)]
+    assert ended.outlived == []
+    assert (await sleep(host)).status == 200
+
+
+async def test_an_agent_that_waits_for_a_tool_stays_up(host: Host) -> None:
+    await host.create(mcp_mode="task")
+    call = Client(host).call()
+    await eventually(lambda: host.instances.get("e1").tunnel.waits)
+    assert "tools" in await refused(host)
+    call.cancel()
+    await eventually(lambda: not host.instances.get("e1").tunnel.waits)
     assert (await sleep(host)).status == 200
 
 

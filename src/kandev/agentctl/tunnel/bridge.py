@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 URL_VARIABLE = "KANDEV_MCP_URL"
 TOKEN_VARIABLE = "KANDEV_MCP_TOKEN"  # noqa: S105 - the name of a variable
+COMMAND = " -m kandev agentctl mcp-bridge"
 CALLS = 128
 """Under way at once; agentctl allows fewer."""
 LINE_MAX_BYTES = 16 * 1024 * 1024
@@ -164,6 +165,11 @@ def _sentence(body: bytes) -> str:
     error = said.get("error")
     message = error.get("message") if isinstance(error, dict) else said.get("message")
     return str(message or "Kandev refused this without a reason.")
+
+
+def is_bridge(command: str) -> bool:
+    """Whether a process of this command line is one."""
+    return command.endswith(COMMAND)
 
 
 def main() -> int:

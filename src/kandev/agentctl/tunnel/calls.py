@@ -134,6 +134,11 @@ class Tunnel:
         self._count = 0
         self._held_bytes = 0
 
+    @property
+    def waits(self) -> bool:
+        """A call is open."""
+        return bool(self._calls)
+
     # -- the agent's side -------------------------------------------------------------------------
 
     def open(self, message: Message, body: bytes, client: str | None, version: str | None) -> Call:
