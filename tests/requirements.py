@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from tests.requirements_coordination import RACES
 from tests.requirements_later import LATER
+from tests.requirements_mcp import MCP
 from tests.requirements_survival import SURVIVAL
 
 
@@ -31,6 +32,7 @@ class Requirement:
 BUILT: dict[str, str] = {
     "survival": SURVIVAL,
     "turn control: interrupts": RACES,
+    "contract §4: tools": MCP,
     "cancel: protocol": """
 CANCEL-acp-frame: The frame is {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":…}}, nothing else.
 CANCEL-acp-no-id: ACP's cancel is a notification: it has no id and waits for no response.
@@ -346,7 +348,7 @@ BAD-newer-database: A database newer than the program is refused and left untouc
 BAD-no-traceback: No bad input shows a traceback to the user.
 """,
     "contract §7": """
-MOCK-echo: Other text is echoed back; blocks in <kandev-context> are ignored.
+MOCK-echo: Other text is echoed back; blocks in <kandev-context> and <kandev-message> are ignored.
 MOCK-load: It offers load and remembers its conversation.
 MOCK-say: say TEXT is one message of its own id.
 MOCK-think: think TEXT is one reasoning chunk.

@@ -14,11 +14,6 @@ LATER: dict[tuple[int, str], str] = {
 ACT-clarification.respond: Answers a question.
 NOTE-session.clarification_requested: Published when an agent asks a question.
 """,
-    (4, "contract §4"): """
-MCP-closed-schemas: Unknown, missing or mistyped arguments are tool errors that name the argument.
-MCP-message-task: message_task_kandev answers queued, sent or started.
-MCP-context-block: The first prompt carries the context block, in step with schemas and documentation.
-""",
     (5, "coordinator stop"): """
 MCP-stop-task: stop_task_kandev answers stopped or not_running, for direct children only.
 RACE-S1: Child running.
