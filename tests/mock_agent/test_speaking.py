@@ -40,6 +40,7 @@ async def test_lines_that_are_no_commands_come_back_one_by_one(peer: Peer, sessi
 @pytest.mark.proves("MOCK-echo")
 async def test_context_blocks_are_ignored(peer: Peer, session: str) -> None:
     context = "<kandev-context>\nsay not this\n</kandev-context>\n"
+    context += '<kandev-message task_id="task_1">\nsay nor this\n</kandev-message>\n'
     blocks = [
         {"type": "text", "text": f"{context}say this\n{context}"},
         {"type": "resource_link", "name": "say no", "uri": "file:///say-no"},

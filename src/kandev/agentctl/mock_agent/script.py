@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_CONTEXT = re.compile(r"<kandev-context>.*?</kandev-context>\n?", re.DOTALL)
+_CONTEXT = re.compile(r"<kandev-(context|message)\b[^>]*>.*?</kandev-\1>\n?", re.DOTALL)
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _COUNT = r"(\d+)"
 _TEXT = r"(.*\S)"
@@ -55,7 +55,7 @@ class Command:
 
 
 def prompt_text(blocks: object) -> str:
-    """The text blocks of an ACP prompt, joined, without its `<kandev-context>` blocks."""
+    """The text blocks of an ACP prompt, joined, without Kandev's own blocks."""
     if not isinstance(blocks, list):
         return ""
     texts: Iterable[object] = (
