@@ -8,6 +8,7 @@ with the same idempotency key one message, and says what is true: `sent` (the ag
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from kandev.core.context_block import strip
 from kandev.core.errors import Conflict, Invalid, StaleVersion
 from kandev.core.inputs import Draft, Send
 from kandev.core.records import EntryRecord
@@ -74,6 +75,7 @@ async def queue_message(
 
 
 async def _add(ctx: Context, wanted: _Wanted, find_task: Callable[[Tx], str]) -> Added:
+    wanted = replace(wanted, content=strip(wanted.content))
     something(wanted.content)
     if wanted.key == "":
         raise Invalid("idempotency_key is empty: leave it out, or give one.")

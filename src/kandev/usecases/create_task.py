@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kandev.core.board import Step, Task, TaskRepository, Workflow
+from kandev.core.context_block import strip
 from kandev.core.errors import AgentFault, Conflict, Invalid, Refusal
 from kandev.ports.store import Tx
 from kandev.runtime import announcements
@@ -47,10 +48,12 @@ class Created:
 async def create_task(ctx: Context, new: NewTask, *, start_agent: bool = False) -> Created:
     """Raises NotFound (workspace, workflow, step, parent, repository, profile), Invalid (they do not belong
     together, several repositories), Conflict (`external_id` is taken: details `{task_id}`; a start without
-    any profile)."""
+    any profile). A call that is handled again makes no second task, and goes on where it was."""
     row = _row(ctx, new)
 
     def insert(tx: Tx) -> tuple[Task, str | None]:
+        if known := tx.tasks.get(row.id):
+            return known, _starting_profile(tx, new) if start_agent else None
         placed = _placed(tx, row, new)
         profile = _starting_profile(tx, new) if start_agent else None
         tx.tasks.insert(placed)
@@ -60,9 +63,10 @@ async def create_task(ctx: Context, new: NewTask, *, start_agent: bool = False) 
     task, profile_id = await ctx.store.write(insert)
     if profile_id is None:
         return Created(task)
+    prompt = strip(task.description).strip() or task.title
     try:
         launched = await launch_session.launch_session(
-            ctx, task_id=task.id, agent_profile_id=profile_id, prompt=task.description.strip() or task.title
+            ctx, task_id=task.id, agent_profile_id=profile_id, prompt=prompt
         )
     except (Refusal, AgentFault) as error:
         return Created(task, start_error=error.message)

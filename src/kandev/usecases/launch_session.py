@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kandev.core.board import Profile, Repository, Task
+from kandev.core.context_block import strip
 from kandev.core.errors import Conflict, Invalid, NotFound
 from kandev.core.inputs import Ask, Draft, Resume, Send
 from kandev.core.records import SessionRecord
@@ -43,13 +44,15 @@ async def launch_session(
     prompt: str | None = None,
 ) -> Launched:
     """Raises NotFound (task, session, profile), Invalid (members that do not go together), Conflict
-    (state)."""
+    (state). A call that is handled again starts no second session."""
+    prompt = None if prompt is None else strip(prompt)
     _check_shape(intent, session_id, prompt)
     if intent == "prepare":
         record = await _prepare(ctx, task_id, agent_profile_id)
     elif session_id is None:
         record = await ctx.store.write(lambda tx: new_session(ctx, tx, task_id, agent_profile_id))
-        await _begin(ctx, record, prompt)
+        if record.state == "CREATED":  # else this call was handled before, and has begun it
+            await _begin(ctx, record, prompt)
     else:
         record = await ctx.store.read(lambda tx: _existing(tx, session_id, task_id, agent_profile_id))
         if intent == "resume" and record.state == "CREATED":
@@ -94,11 +97,13 @@ def _profile(tx: Tx, task: Task, agent_profile_id: str | None) -> Profile:
 
 def new_session(ctx: Context, tx: Tx, task_id: str, agent_profile_id: str | None = None) -> SessionRecord:
     """CREATED, without an agent. Raises NotFound; Conflict for an archived task."""
+    id = ctx.ids.new("session")
+    if known := tx.sessions.get(id):
+        return known
     task = finding.task_on_board(tx, task_id)
     profile = _profile(tx, task, agent_profile_id)
     earlier = tx.sessions.of_task(task.id)
     now = ctx.clock.now()
-    id = ctx.ids.new("session")
     record = SessionRecord(
         id=id,
         task_id=task.id,
