@@ -1,34 +1,59 @@
-"""What each tool does. One dispatcher, for the MCP server and for callers in this process.
+"""The actions of agents (`mcp.…`), and the one dispatcher behind the tools and callers in this process.
 
-Not here: the list (`tools`), the protocol (`server`).
+No public door reaches them (`gateway.dispatch.refuse_mcp`). Not here: the handlers (`actions_…`), the tools
+that agents see (`tools`).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
+from kandev.mcp import actions_looking, actions_talking, actions_working
+from kandev.mcp.action import McpAction
+from kandev.mcp.arguments import OWN
 from kandev.mcp.caller import Caller
-from kandev.mcp.tools import TOOLS, Nothing
+from kandev.mcp.failures import UnknownAction
+from kandev.mcp.tools import TOOLS
 from kandev.ports.tools import ToolCall
 from kandev.usecases.context import Context
-from kandev.usecases.workspaces import list_workspaces
-from kandev.wire.gateway import BadPayload, read_payload
+from kandev.wire.gateway import read_object, read_payload
 
-Handler = Callable[[Context, Caller, Any, ToolCall], Awaitable[dict[str, Any]]]
-
-
-async def _list_workspaces(ctx: Context, caller: Caller, asked: Nothing, call: ToolCall) -> dict[str, Any]:
-    found = await list_workspaces(ctx)
-    return {"workspaces": [{"id": one.id, "name": one.name} for one in found]}
+CHAPTERS: Final = (actions_talking.chapter, actions_working.chapter, actions_looking.chapter)
+ACTIONS: Final[Mapping[str, McpAction]] = MappingProxyType(
+    {action.name: action for chapter in CHAPTERS for action in chapter.actions}
+)
+OWN_MAY_STAND_IN: Final = ("task_id", "parent_id")
 
 
-HANDLERS: Final[Mapping[str, Handler]] = {"mcp.list_workspaces": _list_workspaces}
-_ARGUMENTS: Final = {tool.action: tool.arguments for tool in TOOLS.values()}
+async def call_tool(
+    ctx: Context, caller: Caller, name: str, arguments: Mapping[str, Any], call: ToolCall | None = None
+) -> dict[str, Any]:
+    """What an agent's tool call comes to: the action's answer, where the caller is who the connection says.
+    Raises KeyError for a tool that there is not, BadPayload that names the argument, and what the action
+    raises."""
+    tool = TOOLS[name]
+    return await dispatch_mcp(ctx, caller, tool.action, tool.payload(arguments, caller), call)
 
 
 async def dispatch_mcp(
-    ctx: Context, caller: Caller, action: str, payload: dict[str, Any], call: ToolCall
+    ctx: Context,
+    caller: Caller,
+    action: str,
+    payload: Mapping[str, Any] | str | bytes,
+    call: ToolCall | None = None,
 ) -> dict[str, Any]:
-    """Raises KandevError, BadPayload."""
-    if action not in HANDLERS:
-        raise BadPayload(f"There is no action {action!r}.")
-    return await HANDLERS[action](ctx, caller, read_payload(payload, _ARGUMENTS[action]), call)
+    """The answer as plain data. `payload` may be JSON text. Raises Malformed (no JSON object), BadPayload (of
+    the wrong shape), UnknownAction, and what the action's use case raises."""
+    given = read_object(payload, "The payload") if isinstance(payload, str | bytes) else dict(payload)
+    found = ACTIONS.get(action)
+    if found is None:
+        raise UnknownAction(f"Unknown action {action[:100]!r}: each of the agents' tools has one.")
+    asked = read_payload(given, found.payload)
+    if own := {name: caller.task_id for name in OWN_MAY_STAND_IN if getattr(asked, name, None) == OWN}:
+        asked = msgspec.structs.replace(asked, **own)
+    if found.mutates and call is not None:
+        call.commit()
+    answer: dict[str, Any] = msgspec.to_builtins(await found.handler(ctx, caller, asked, call))
+    return answer

@@ -14,9 +14,15 @@ from kandev.wire.gateway import BadPayload, Malformed
 
 log = structlog.get_logger(__name__)
 
+
+class UnknownAction(errors.Refusal):
+    """Agents have no such action."""
+
+
 CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (Malformed, "BAD_REQUEST"),
     (BadPayload, "VALIDATION_ERROR"),
+    (UnknownAction, "UNKNOWN_ACTION"),
     (errors.Invalid, "VALIDATION_ERROR"),
     (errors.NotFound, "NOT_FOUND"),
     (errors.Forbidden, "FORBIDDEN"),

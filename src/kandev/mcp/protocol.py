@@ -11,7 +11,6 @@ from typing import Any
 
 import anyio
 import mcp_types as types
-import msgspec
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -145,7 +144,7 @@ def _listed(tool: Tool) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=input_schema(tool),
+        input_schema=tool.input_schema,
         output_schema=tool.output,
         annotations=types.ToolAnnotations(
             title=tool.title,
@@ -155,20 +154,3 @@ def _listed(tool: Tool) -> types.Tool:
             open_world_hint=False,
         ),
     )
-
-
-def input_schema(tool: Tool) -> dict[str, Any]:
-    """Closed, an object at its root, and without references: clients differ in what they follow."""
-    (root,), parts = msgspec.json.schema_components([tool.arguments])
-
-    def whole(value: Any) -> Any:
-        if isinstance(value, list):
-            return [whole(one) for one in value]
-        if not isinstance(value, dict):
-            return value
-        if (name := str(value.get("$ref", "")).rpartition("/")[2]) in parts:
-            return whole({**parts[name], **{k: v for k, v in value.items() if k != "$ref"}})
-        return {key: whole(one) for key, one in value.items()}
-
-    schema: dict[str, Any] = whole(root)
-    return schema

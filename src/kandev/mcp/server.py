@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from kandev.core.errors import Conflict
-from kandev.mcp.actions import dispatch_mcp
+from kandev.mcp.actions import call_tool
 from kandev.mcp.caller import find_caller
 from kandev.mcp.failures import told
-from kandev.mcp.tools import TASK, TOOLS, Tool
+from kandev.mcp.tools import Tool, tools_of
 from kandev.ports.tools import ToolCall
 from kandev.usecases.context import Context
 
@@ -97,14 +97,14 @@ class AgentTools:
             if (ctx := self._ctx) is None:
                 raise Conflict("Kandev is starting; call again in a moment.")
             caller = await ctx.store.read(lambda tx: find_caller(tx, execution, call.call_id))
-            return await dispatch_mcp(ctx, caller, TOOLS[name].action, arguments, call)
+            return await call_tool(ctx, caller, name, arguments, call)
         except Exception as error:  # noqa: BLE001 - around a request
             return told(error, name)
 
 
 def offered() -> list[Tool]:
     """The tools of a session's agent."""
-    return [tool for tool in TOOLS.values() if TASK in tool.modes]
+    return list(tools_of("task"))
 
 
 def failure(message: dict[str, Any], sentence: str) -> dict[str, Any]:
