@@ -1,4 +1,4 @@
-"""A backend for the tests of the board's use cases."""
+"""A backend for the tests of the use cases."""
 
 from __future__ import annotations
 
