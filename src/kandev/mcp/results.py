@@ -46,7 +46,7 @@ class Session(Result, frozen=True, kw_only=True):
     session_id: str
     name: str
     state: str
-    is_primary: bool = False
+    is_primary: bool
     agent_profile_id: str
     queued: int
     since: str
