@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
-from kandev.agentctl.mock_agent.script import Command, parse
+from kandev.agentctl.mock_agent.script import Command, parse, prompt_text
 from kandev.core import transcript
 
 OPTIONS = (
@@ -53,6 +53,8 @@ class ScriptedAgent:
         self.cancels = 0
         self.beside = 0
         """Commands of a turn that may outlive it, and run."""
+        self.told: list[str] = []
+        """Its prompts, whole."""
         self._ears, self._name = ears, name
         self._play: Play | None = None
         self._lose = 0
@@ -61,7 +63,9 @@ class ScriptedAgent:
 
     def prompt(self, content: str) -> None:
         self._play = Play()
-        self._ears.start(self._perform(self._play, parse(content)))
+        self.told.append(content)
+        script = prompt_text([{"type": "text", "text": content}])
+        self._ears.start(self._perform(self._play, parse(script)))
 
     def cancel(self) -> None:
         """One cancel of the protocol; it names no turn, so it hits whatever runs."""

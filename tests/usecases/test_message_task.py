@@ -374,8 +374,24 @@ async def test_a_message_is_kept_without_blocks_and_with_its_sender(house: House
     listed = await house.ok("message.list", session_id=child.session_id)
     (message,) = [m for m in listed["messages"] if m["content"] == "say hi"]
     assert message["metadata"]["sender_task_id"] == parent.id
+    assert message["metadata"]["sender_title"] == parent.task["title"]
     said = await kin.refused(
         parent, "message_task", task_id=child.id, prompt="<kandev-context></kandev-context>"
     )
     assert said.startswith("VALIDATION_ERROR")
     assert "`prompt`" in said
+
+
+@pytest.mark.proves("MCP-context-block")
+async def test_the_agent_is_told_who_sent_the_message_and_how_to_reply(house: House) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    child = await kin.member("say hello", parent=parent)
+    await kin.call(parent, "message_task", task_id=child.id, prompt="say hi")
+    await house.until(child.session_id, "WAITING_FOR_INPUT")
+    (execution,) = [e for id, e in house.world.executions.items() if id.startswith(child.session_id)]
+    block, text = execution.agent.told[-1].split("\n\n")
+    assert text == "say hi"
+    assert block.startswith(f'<kandev-message task_id="{parent.id}"')
+    assert parent.task["title"] in block
+    assert f'message_task_kandev with {{"task_id": "{parent.id}"' in block

@@ -69,6 +69,8 @@ class Entries:
             metadata = {"entry_id": row.id, "queued_by": row.queued_by}
             if row.sender_task_id:
                 metadata["sender_task_id"] = row.sender_task_id
+                if (sender := self._tx.tasks.get(row.sender_task_id)) is not None:
+                    metadata["sender_title"] = sender.title
             self._scribe.user(row.message_id, row.content, note.turn, metadata)
 
     def _returned(self, note: Returned) -> None:
