@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kandev.core.errors import NotFound
+from kandev.core.toolbox import Mode, mode_of
 from kandev.ports.store import Tx
 
 
@@ -24,3 +25,11 @@ def find_caller(tx: Tx, execution: str, call_id: str) -> Caller:
     if session is None:
         raise NotFound("The session of this agent was deleted.")
     return Caller(session.task_id, session.id, execution, call_id)
+
+
+def mode_of_caller(tx: Tx, caller: Caller) -> Mode:
+    """Which tools it has. Raises NotFound."""
+    task = tx.tasks.get(caller.task_id)
+    if task is None:
+        raise NotFound("The task of this agent was deleted.")
+    return mode_of(task)

@@ -8,16 +8,17 @@ execution. Not here: the tools (`tools`, `actions`), the SDK (`protocol`), how a
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from kandev.core.errors import Conflict
+from kandev.core.toolbox import MODES, Mode
 from kandev.mcp.actions import call_tool
-from kandev.mcp.caller import find_caller
+from kandev.mcp.caller import find_caller, mode_of_caller
 from kandev.mcp.failures import told
-from kandev.mcp.tools import Tool, tools_of
+from kandev.mcp.tools import tools_of
 from kandev.ports.tools import ToolCall
 from kandev.usecases.context import Context
 
@@ -40,7 +41,7 @@ class AgentTools:
 
     def __init__(self) -> None:
         self._ctx: Context | None = None
-        self._loading: asyncio.Future[Protocol] | None = None
+        self._loading: asyncio.Future[Mapping[Mode, Protocol]] | None = None
         self._under_way: Counter[str] = Counter()
 
     def begin(self, ctx: Context) -> None:
@@ -77,13 +78,19 @@ class AgentTools:
 
     async def _answer(self, execution: str, call: ToolCall) -> None:
         try:
-            protocol = await self._protocol()
+            protocol = (await self._protocols())[await self._mode(execution, call)]
             answer = await protocol.answer(call, lambda name, given: self._call(execution, call, name, given))
         except Exception as error:  # noqa: BLE001 - around a request
             answer = failure(call.message, told(error, str(call.message.get("method"))))
         await call.send(answer, last=True)
 
-    async def _protocol(self) -> "Protocol":
+    async def _mode(self, execution: str, call: ToolCall) -> Mode:
+        """Which tools its agent has."""
+        if (ctx := self._ctx) is None:
+            raise Conflict("Kandev is starting; call again in a moment.")
+        return await ctx.store.read(lambda tx: mode_of_caller(tx, find_caller(tx, execution, call.call_id)))
+
+    async def _protocols(self) -> "Mapping[Mode, Protocol]":
         """The SDK takes half a second to load: not before an agent calls, and beside the event loop."""
         if self._loading is None:
             self._loading = asyncio.ensure_future(asyncio.to_thread(_load))
@@ -102,11 +109,6 @@ class AgentTools:
             return told(error, name)
 
 
-def offered() -> list[Tool]:
-    """The tools of a session's agent."""
-    return list(tools_of("task"))
-
-
 def failure(message: dict[str, Any], sentence: str) -> dict[str, Any]:
     """A response that says what is wrong, in the shape that an agent shows its model."""
     answer = {"jsonrpc": "2.0", "id": message.get("id")}
@@ -115,7 +117,7 @@ def failure(message: dict[str, Any], sentence: str) -> dict[str, Any]:
     return {**answer, "error": {"code": -32603, "message": sentence}}
 
 
-def _load() -> "Protocol":
+def _load() -> "Mapping[Mode, Protocol]":
     from kandev.mcp.protocol import Protocol
 
-    return Protocol(offered())
+    return {mode: Protocol(list(tools_of(mode))) for mode in MODES}
