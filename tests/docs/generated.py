@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
+from typing import Any
 
 import click
 
 from kandev import config
 from kandev.agentctl import settings as agentctl_settings
 from kandev.cli.program import kandev
+from kandev.core.context_block import choice
+from kandev.core.toolbox import MODES, NAMES
 from kandev.execution.known_agents import AGENTS
 from kandev.gateway.action import Action
 from kandev.gateway.catalogue import ACTIONS
+from kandev.mcp.tools import TOOLS, Tool
 from kandev.runtime import deadlines
 from tests.docs import field_page
 from tests.docs.pages import PUBLIC, with_part
@@ -201,6 +206,45 @@ def _install(text: str) -> str:
     return text if text.endswith(".") else f"`{text}`"
 
 
+# -- tools --------------------------------------------------------------------------------------
+
+
+def tools() -> str:
+    """Which mode has which."""
+    head = ["| Tool | What for | " + " | ".join(MODES) + " | Marks |"]
+    head.append("| --- | --- |" + " --- |" * (len(MODES) + 1))
+    return "\n".join([*head, *map(_tool, TOOLS.values())])
+
+
+def _tool(tool: Tool) -> str:
+    marks = ("read-only" * tool.read_only, "destructive" * tool.destructive, "idempotent" * tool.idempotent)
+    modes = " | ".join("yes" if mode in tool.modes else "" for mode in MODES)
+    return f"| `{tool.name}` | {tool.title} | {modes} | {', '.join(filter(None, marks))} |"
+
+
+def tool_arguments() -> str:
+    """Each tool with what it says of itself, takes and answers."""
+    return "\n\n".join(map(_arguments, TOOLS.values()))
+
+
+def _arguments(tool: Tool) -> str:
+    schema = tool.input_schema
+    rows = [
+        f"| `{name}` | {'yes' if name in schema.get('required', ()) else ''} | {_argument(shape)} |"
+        for name, shape in schema["properties"].items()
+    ]
+    table = ["", "| Argument | Required | Meaning |", "| --- | --- | --- |", *rows] if rows else []
+    own = " ".join(line for line in tool.description.splitlines() if line not in choice(NAMES["task"]))
+    answer = ", ".join(f"`{name}`" for name in tool.output["properties"])
+    return "\n".join([f"### `{tool.name}`", "", f"{_cell(own)} Answers {answer}.", *table])
+
+
+def _argument(shape: Mapping[str, Any]) -> str:
+    default = shape.get("default")
+    shown = "" if default in (None, "") else f" Default: `{json.dumps(default).strip(chr(34))}`."
+    return f"{_cell(str(shape.get('description', '')))}{shown}".strip()
+
+
 PARTS: Mapping[tuple[str, str], Callable[[], str]] = {
     ("cli.md", "commands"): commands,
     ("websocket-api.md", "actions"): actions,
@@ -208,6 +252,8 @@ PARTS: Mapping[tuple[str, str], Callable[[], str]] = {
     ("configuration.md", "backend"): backend_settings,
     ("configuration.md", "agentctl"): agentctl_table,
     ("agents.md", "known"): known_agents,
+    ("automation-and-mcp.md", "tools"): tools,
+    ("automation-and-mcp.md", "arguments"): tool_arguments,
     **{("../field-reports.md", title): partial(field_page.section, title) for title in SECTIONS},
 }
 

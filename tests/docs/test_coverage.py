@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kandev.gateway.catalogue import ACTIONS
+from kandev.mcp.tools import TOOLS
 from tests.docs.pages import PUBLIC, ROOT
 
 AREAS: dict[str, dict[str, Any]] = json.loads((PUBLIC / "coverage.json").read_text(encoding="utf-8"))
@@ -35,6 +36,11 @@ def test_an_area_names_actions_that_the_catalogue_has(area: str) -> None:
 def test_every_action_of_the_catalogue_belongs_to_an_area() -> None:
     patterns = [name for told in AREAS.values() for name in told["actions"]]
     assert [a for a in ACTIONS if not any(fnmatch.fnmatch(a, p) for p in patterns)] == []
+
+
+def test_every_tool_of_agents_belongs_to_an_area() -> None:
+    told = {name for area in AREAS.values() for name in area["tools"]}
+    assert told == set(TOOLS)
 
 
 def test_every_page_for_users_belongs_to_an_area() -> None:

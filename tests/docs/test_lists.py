@@ -13,10 +13,11 @@ from kandev.agentctl.mock_agent.script import COMMANDS
 from kandev.core.session import Outcome
 from kandev.gateway.catalogue import ACTIONS
 from kandev.gateway.errors import STATUS
+from kandev.mcp.tools import TOOLS
 from kandev.usecases.explain_session import explain_session
 from kandev.wire import agentctl as wire
 from kandev.wire.gateway_board import ProfileCreate
-from tests.docs.pages import ROOT, public, words_in_code
+from tests.docs.pages import PUBLIC, ROOT, public, words_in_code
 
 SOURCE = ROOT / "src" / "kandev"
 EMITTERS = (
@@ -24,6 +25,7 @@ EMITTERS = (
     "gateway/outbox.py",
 )
 NAME = re.compile(r'"((?:session|workspace|task|workflow|repository|message|agent)\.[a-z_.]+)"')
+TOOL = re.compile(r"\b[a-z_]+_kandev\b")
 
 
 def _emitted() -> set[str]:
@@ -100,6 +102,20 @@ def test_every_state_of_a_session_stands_on_the_page() -> None:
     states |= {outcome.upper() for outcome in Outcome if outcome is not Outcome.OPEN}
     rows = re.findall(r"^\| `([A-Z_]+)` \|", public("sessions-and-review.md"), re.MULTILINE)
     assert set(rows) == states
+
+
+def test_the_pages_name_only_tools_that_there_are() -> None:
+    named = {word for page in PUBLIC.glob("*.md") for word in TOOL.findall(page.read_text(encoding="utf-8"))}
+    assert named == set(TOOLS)
+
+
+def test_the_page_recommends_an_interrupt_for_replacement_instructions_to_a_busy_direct_child() -> None:
+    page = " ".join(public("coordination.md").split())
+    assert "**replacement instructions for a busy direct child**" in page
+    assert (
+        "We recommend `interrupt` whenever a direct child is busy with work that your message replaces"
+        in page
+    )
 
 
 def test_every_decision_stands_in_the_list_of_decisions() -> None:
