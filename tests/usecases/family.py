@@ -113,3 +113,14 @@ class Family:
 async def family(house: House) -> Family:
     workspace, workflow = await house.board()
     return Family(house, {"workspace_id": workspace, "workflow_id": workflow})
+
+
+async def turns(house: House, who: Member) -> list[str]:
+    """How its turns ended, oldest first; `active` for the one that goes on."""
+    rows = await house.ctx.store.read(lambda tx: tx.turns.of_session(who.session_id))
+    return [row.cause or row.state for row in rows]
+
+
+async def waiting(house: House, who: Member) -> list[str]:
+    queue = await house.ok("message.queue.get", session_id=who.session_id)
+    return [entry["content"] for entry in queue["entries"]]

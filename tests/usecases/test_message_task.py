@@ -1,35 +1,21 @@
-"""A task's agent writes to another task's: every sentence of the contract about the call, its states and its
-errors. Each call is made by the tool and in this process alike (`Family.refused`).
+"""A task's agent writes to another task's: what becomes of the message, in every state of the target.
 
-Not here: the interleavings (`tests/core`, `tests/simulation`).
+Not here: what is refused (`test_message_refusals`), the interleavings (`tests/core`, `tests/simulation`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 
-from kandev.core.errors import StoreFault
 from kandev.mcp.actions import dispatch_mcp
 from kandev.mcp.failures import told
-from kandev.wire.gateway import BadPayload, Malformed
-from tests.gateway.house import House
-from tests.usecases.family import WORKING, Member, family
+from kandev.ports.execution import CancelRefused
+from tests.gateway.house import WAIT_S, House
+from tests.usecases.family import WORKING, Member, family, turns, waiting
 
 pytestmark = pytest.mark.proves("MCP-message-task")
-
-
-async def turns(house: House, who: Member) -> list[str]:
-    """How its turns ended, oldest first; `active` for the one that goes on."""
-    rows = await house.ctx.store.read(lambda tx: tx.turns.of_session(who.session_id))
-    return [row.cause or row.state for row in rows]
-
-
-async def waiting(house: House, who: Member) -> list[str]:
-    queue = await house.ok("message.queue.get", session_id=who.session_id)
-    return [entry["content"] for entry in queue["entries"]]
 
 
 async def test_a_message_to_a_busy_child_is_queued_and_its_turn_goes_on(house: House) -> None:
@@ -58,56 +44,6 @@ async def test_an_interrupt_by_the_parent_is_delivered_at_once(house: House) -> 
     assert await kin.conversation(child) == [WORKING, "say anew", "anew"]
 
 
-@pytest.mark.parametrize("who", ["sibling", "stranger", "own child", "grandparent", "itself"])
-async def test_an_interrupt_by_anybody_else_is_refused_and_nothing_happens(house: House, who: str) -> None:
-    kin = await family(house)
-    grandparent = await kin.member()
-    parent = await kin.member(parent=grandparent)
-    child = await kin.member(parent=parent)
-    above = {"sibling": parent, "own child": child}
-    named = {"grandparent": grandparent, "itself": child}
-    by = named.get(who) or await kin.member(parent=above.get(who))
-    said = await kin.refused(by, "message_task", task_id=child.id, prompt="stop", delivery_mode="interrupt")
-    assert said.startswith("FORBIDDEN ")
-    assert "direct parent" in said
-    assert by.id not in said
-    assert await turns(house, child) == ["active"]
-
-
-async def test_an_unknown_delivery_mode_is_refused_before_anything_is_looked_up(house: House) -> None:
-    kin = await family(house)
-    parent = await kin.member()
-    for target in (parent.id, "nobody"):
-        said = await kin.refused(
-            parent, "message_task", task_id=target, prompt="x", delivery_mode="immediately"
-        )
-        assert said.startswith("VALIDATION_ERROR ")
-        assert "`delivery_mode`" in said
-
-
-@pytest.mark.parametrize("missing", ["task_id", "prompt"])
-async def test_a_missing_field_is_refused_by_name(house: House, missing: str) -> None:
-    kin = await family(house)
-    parent = await kin.member()
-    given = {"task_id": "nobody", "prompt": "x", "delivery_mode": "immediately"}
-    given.pop(missing)
-    assert await kin.refused(parent, "message_task", **given) == (
-        f"VALIDATION_ERROR The field `{missing}` is missing."
-    )
-
-
-async def test_the_action_demands_its_sender_and_the_tool_takes_none(house: House) -> None:
-    kin = await family(house)
-    parent = await kin.member()
-    with pytest.raises(BadPayload, match="`sender_task_id` is missing"):
-        await dispatch_mcp(
-            house.ctx, parent.calling(), "mcp.message_task", {"task_id": parent.id, "prompt": "x"}
-        )
-    for argument in ("sender_task_id", "sender_session_id"):
-        with pytest.raises(BadPayload, match=f"Unknown field `{argument}`"):
-            await kin.call(parent, "message_task", task_id=parent.id, prompt="x", **{argument: "y"})
-
-
 async def test_the_sender_is_who_calls_and_its_session_is_its_own(house: House) -> None:
     kin = await family(house)
     parent, other = await kin.member(), await kin.member()
@@ -123,62 +59,6 @@ async def test_the_sender_is_who_calls_and_its_session_is_its_own(house: House) 
     own = {"sender_task_id": parent.id}
     assert await refusal(**own, sender_session_id=other.session_id) == "[NOT_FOUND] sender session not found"
     assert await kin.everything() == before
-
-
-async def test_what_is_not_json_is_a_bad_request(house: House) -> None:
-    kin = await family(house)
-    parent = await kin.member()
-    for text in (b'{"task_id": ', "[]", "nonsense"):
-        with pytest.raises(Malformed):
-            await dispatch_mcp(house.ctx, parent.calling(), "mcp.message_task", text)
-    payload = {"task_id": parent.id, "prompt": "x", "sender_task_id": parent.id}
-    with pytest.raises(Exception, match="session_id"):
-        await dispatch_mcp(house.ctx, parent.calling(), "mcp.message_task", json.dumps(payload))
-
-
-async def test_a_sender_that_is_not_there_is_not_found_and_its_id_not_repeated(house: House) -> None:
-    kin = await family(house)
-    parent = await kin.member()
-    nobody = Member({"id": "task_nobody"}, "session_nobody")
-    said = await kin.refused(nobody, "message_task", task_id=parent.id, prompt="x")
-    assert said == "NOT_FOUND sender task not found"
-
-
-async def test_a_target_that_is_not_there_is_not_found(house: House) -> None:
-    kin = await family(house)
-    parent, child = await kin.member(), await kin.member()
-    said = await kin.refused(parent, "message_task", task_id="nobody", prompt="x", delivery_mode="interrupt")
-    assert said.startswith("NOT_FOUND task not found")
-    assert parent.id not in said
-    named = {"task_id": child.id, "prompt": "x", "session_id": parent.session_id}
-    assert (await kin.refused(parent, "message_task", **named)).startswith("NOT_FOUND session not found")
-
-
-async def test_a_task_without_a_session_is_not_found_and_the_tool_that_helps_is_named(house: House) -> None:
-    kin = await family(house)
-    parent = await kin.member()
-    empty = await house.task("Empty", **kin.board)
-    said = await kin.refused(parent, "message_task", task_id=empty["id"], prompt="x")
-    assert said.startswith("NOT_FOUND")
-    assert "spawn_session_kandev" in said
-
-
-async def test_another_failure_is_internal_and_leaks_nothing(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kin = await family(house)
-    parent, child = await kin.member(), await kin.member()
-
-    async def broken(*_: object) -> None:
-        raise StoreFault(f"secret of the driver about {parent.id}")
-
-    monkeypatch.setattr(house.ctx.sessions, "ask", broken)
-    with pytest.raises(StoreFault) as caught:
-        await kin.call(parent, "message_task", task_id=child.id, prompt="x")
-    text = told(caught.value, "mcp.message_task")
-    assert text.startswith("[INTERNAL_ERROR] ")
-    assert "secret" not in text
-    assert parent.id not in text
 
 
 @pytest.mark.parametrize("mode", ["queued", "interrupt"])
@@ -203,61 +83,6 @@ async def test_a_created_session_is_started_with_the_message(house: House, mode:
     assert answer == {"task_id": child.id, "session_id": child.session_id, "status": "started"}
     await house.until(child.session_id, "WAITING_FOR_INPUT")
     assert await kin.conversation(child) == ["say hi", "hi"]
-
-
-@pytest.mark.parametrize("mode", ["queued", "interrupt"])
-@pytest.mark.parametrize("state", ["CANCELLED", "FAILED"])
-async def test_a_session_that_is_over_takes_no_message_and_the_way_out_is_named(
-    house: House, state: str, mode: str
-) -> None:
-    kin = await family(house)
-    parent = await kin.member()
-    if state == "FAILED":
-        house.world.refuse_launch = "It cannot be started."
-        task = await house.task("Child", **kin.board, parent_id=parent.id)
-        launched = await house.ok("session.launch", task_id=task["id"], prompt=WORKING)
-        child = Member(task, launched["session_id"])
-        await house.until(child.session_id, "FAILED")
-    else:
-        child = await kin.member(parent=parent)
-        await house.ok("session.stop", session_id=child.session_id)
-        await kin.gone(child.session_id)
-    said = await kin.refused(parent, "message_task", task_id=child.id, prompt="x", delivery_mode=mode)
-    assert said.startswith(f"INTERNAL_ERROR The session is {state} ")
-    assert "spawn_session_kandev" in said
-    assert parent.id not in said
-
-
-@pytest.mark.parametrize("mode", ["queued", "interrupt"])
-async def test_a_full_queue_is_a_conflict_and_nothing_is_cancelled(house: House, mode: str) -> None:
-    kin = await family(house)
-    parent = await kin.member()
-    child = await kin.member(parent=parent)
-    for number in range(house.ctx.deadlines.queue_max):
-        await kin.call(parent, "message_task", task_id=child.id, prompt=f"say {number}")
-    said = await kin.refused(parent, "message_task", task_id=child.id, prompt="x", delivery_mode=mode)
-    assert said.startswith("CONFLICT ")
-    assert said.endswith("{'error': 'queue_full', 'queue_size': 10, 'max': 10}")
-    assert await turns(house, child) == ["active"]
-
-
-async def test_an_archived_task_takes_no_message(house: House) -> None:
-    kin = await family(house)
-    parent = await kin.member()
-    child = await kin.member("say hello", parent=parent)
-    await house.ok("task.archive", id=child.id)
-    await kin.gone(child.session_id)
-    for mode in ("queued", "interrupt"):
-        said = await kin.refused(parent, "message_task", task_id=child.id, prompt="x", delivery_mode=mode)
-        assert said.startswith("CONFLICT The task is archived")
-
-
-async def test_another_workspace_is_out_of_reach(house: House) -> None:
-    kin, elsewhere = await family(house), await family(house)
-    parent, stranger = await kin.member(), await elsewhere.member()
-    said = await kin.refused(parent, "message_task", task_id=stranger.id, prompt="x")
-    assert said.startswith("FORBIDDEN")
-    assert "another workspace" in said
 
 
 async def test_to_its_own_task_a_sender_names_another_session(house: House) -> None:
@@ -395,3 +220,65 @@ async def test_the_agent_is_told_who_sent_the_message_and_how_to_reply(house: Ho
     assert block.startswith(f'<kandev-message task_id="{parent.id}"')
     assert parent.task["title"] in block
     assert f'message_task_kandev with {{"task_id": "{parent.id}"' in block
+
+
+async def test_without_its_session_a_sender_is_known_by_its_task(house: House) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    child = await kin.member(parent=parent)
+    payload = {"task_id": child.id, "prompt": "say hi", "sender_task_id": parent.id}
+    answer = await dispatch_mcp(house.ctx, parent.calling("c"), "mcp.message_task", payload)
+    assert answer == {"task_id": child.id, "session_id": child.session_id, "status": "queued"}
+
+
+async def test_a_cancel_that_fails_is_answered_queued_and_the_turns_own_end_delivers(house: House) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    child = await kin.member(parent=parent)
+
+    async def refusing(call: str, moment: str, execution: str) -> None:
+        if call == "cancel" and moment == "before":
+            raise CancelRefused("The agent cannot be cancelled.")
+
+    house.world.fault = refusing
+    interrupt = {"task_id": child.id, "prompt": "say anew", "delivery_mode": "interrupt"}
+    assert (await kin.call(parent, "message_task", **interrupt))["status"] == "queued"
+    assert await turns(house, child) == ["active"]
+    assert await waiting(house, child) == ["say anew"]
+    (execution,) = [e for id, e in house.world.executions.items() if id.startswith(child.session_id)]
+    execution.agent.cancel()  # It ends by itself.
+    await house.until(child.session_id, "WAITING_FOR_INPUT")
+    assert await kin.conversation(child) == [WORKING, "say anew", "anew"]
+
+
+async def test_behind_a_parked_queue_a_message_waits_and_an_interrupt_goes_ahead(house: House) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    child = await kin.member(parent=parent)
+    message = {"task_id": child.id}
+    await kin.call(parent, "message_task", **message, prompt="say first")
+    await house.ok("agent.cancel", session_id=child.session_id)
+    await house.until(child.session_id, "WAITING_FOR_INPUT")
+    assert (await kin.call(parent, "message_task", **message, prompt="say later"))["status"] == "queued"
+    now = {**message, "prompt": "say now", "delivery_mode": "interrupt"}
+    assert (await kin.call(parent, "message_task", **now))["status"] == "sent"
+    await house.until(child.session_id, "WAITING_FOR_INPUT")
+    assert await waiting(house, child) == ["say first", "say later"]
+    assert await kin.conversation(child) == [WORKING, "say now", "now"]
+
+
+async def test_while_a_permission_is_open_a_message_waits_and_an_interrupt_does_not(house: House) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    task, session_id = await house.started("ask May I?", **kin.board, parent_id=parent.id)
+    child = Member(task, session_id)
+    async with asyncio.timeout(WAIT_S):
+        while (await house.until(session_id, "RUNNING")).get("waiting_for") != "permission":
+            await asyncio.sleep(0.01)
+    message = {"task_id": child.id, "prompt": "say hi"}
+    assert (await kin.call(parent, "message_task", **message))["status"] == "queued"
+    now = {"task_id": child.id, "prompt": "say now", "delivery_mode": "interrupt"}
+    assert (await kin.call(parent, "message_task", **now))["status"] == "sent"
+    await house.until(session_id, "WAITING_FOR_INPUT")
+    said = [text for text in await kin.conversation(child) if text.startswith("say")]
+    assert said == ["say now", "say hi"]
