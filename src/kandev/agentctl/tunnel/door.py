@@ -72,6 +72,9 @@ class McpDoor:
             respond = wrong.response
         except ClientDisconnect:
             return
+        except Exception:  # Around a request.
+            log.exception("a message to an MCP server failed")
+            respond = answer({"message": "agentctl made a mistake; its log has it."}, 500)
         await respond(scope, receive, send)
 
     async def _take(
