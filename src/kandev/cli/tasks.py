@@ -122,7 +122,11 @@ def show(client: Client, task_id: str) -> None:
     sessions = naming.of_task(client, found)
     if client.out.data({**found, "sessions": sessions}):
         return
-    client.out.facts({name: value for name, value in found.items() if name != "error"})
+    shown = {name: value for name, value in found.items() if name != "error"}
+    if waits := found.get("pending_move"):
+        step = _steps(client, {found["workspace_id"]}).get(waits["workflow_step_id"], "a step that is gone")
+        shown["pending_move"] = f"to {step}, at the end of the turn"
+    client.out.facts(shown)
     if note := _note(found):
         client.out.say(paint(clean(note), COLOURS["FAILED"], bold=True))
     client.out.say("")

@@ -171,7 +171,7 @@ def settled(task: Task, entered: int) -> Task:
 
 def cannot_start(task: Task, why: str) -> Task:
     """No agent can be started for the step's prompt: the card says why."""
-    return replace(prompted(task, enter_id(task.id, task.entered)), error=f"The agent was not started: {why}")
+    return replace(prompted(task, enter_id(task.id, task.entered)), error=why)
 
 
 def parked(task: Task) -> Task:

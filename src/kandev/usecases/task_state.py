@@ -5,7 +5,7 @@ Not here: the states that follow from its sessions (`core.task`).
 
 from dataclasses import replace
 
-from kandev.core.board import Task
+from kandev.core.board import OwedEnter, Task
 from kandev.core.errors import Conflict, Invalid
 from kandev.core.task import STATES
 from kandev.ports.store import Tx
@@ -14,6 +14,7 @@ from kandev.usecases import finding
 from kandev.usecases.complete_task import complete_sessions
 from kandev.usecases.context import Context
 from kandev.usecases.live_sessions import Ended
+from kandev.usecases.owed_steps import settled
 
 
 async def set_task_state(ctx: Context, *, id: str, state: str) -> tuple[Task, Ended]:
@@ -29,11 +30,20 @@ async def set_task_state(ctx: Context, *, id: str, state: str) -> tuple[Task, En
             raise Conflict("The task is archived; take it out of the archive first (task.unarchive).")
         if before.state == state:
             return before
-        tx.tasks.update(replace(before, state=state, state_before=None, error=None, updated_at=now))
+        after = replace(before, state=state, state_before=None, error=None, updated_at=now)
+        if state == "COMPLETED":  # owed until it is done: a crash behind this commit loses nothing
+            due = OwedEnter(before.entered, before.workflow_step_id, completes=True)
+            after = replace(after, owed_enter=due)
+        tx.tasks.update(after)
         after = finding.task(tx, id)
         announcements.task_updated(tx, after)
         announcements.task_state_changed(tx, before, after)
         return after
 
     task = await ctx.store.write(change)
-    return task, await complete_sessions(ctx, task_id=id) if state == "COMPLETED" else Ended()
+    if state != "COMPLETED":
+        return task, Ended()
+    ended = await complete_sessions(ctx, task_id=id)
+    if not ended.failures:
+        await settled(ctx, id, task.entered)
+    return task, ended

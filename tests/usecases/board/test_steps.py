@@ -13,6 +13,7 @@ from kandev.core.board import OwedEnter, Task
 from kandev.core.inputs import Draft, Interrupt, Send
 from kandev.core.session import Entry, TurnRef
 from kandev.ports.store import Tx
+from kandev.usecases import task_state
 from kandev.usecases.move_task import request_move
 from kandev.usecases.owed_steps import do_owed
 from tests.gateway.house import MOCK, WAIT_S, House
@@ -258,7 +259,7 @@ async def test_a_prompt_that_no_agent_can_take_is_told_on_the_card(house: House)
     await it.move("Build")
     await _settled(it)
     error = (await house.ok("task.get", id=it.id))["error"]
-    assert error.startswith("The agent was not started: ") and "profile" in error
+    assert error == "There is no agent profile: create one first."
 
 
 async def test_a_tools_move_waits_for_the_turns_end_is_shown_and_applied_once(house: House) -> None:
@@ -356,3 +357,23 @@ async def test_steps_that_start_each_other_come_to_rest_with_the_reason_on_the_c
         return len(await it.sent()) >= 1 + 20 + 1 + 20
 
     await it._until(more, True)
+
+
+async def test_the_end_of_sessions_of_a_task_that_a_person_completed_is_owed_until_it_is_done(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = await card(house)
+    await it.launch("sleep 30")
+    await house.until(it.session, "RUNNING")
+
+    async def dies(*_: object, **__: object) -> None:
+        raise RuntimeError("the backend died here")
+
+    monkeypatch.setattr(task_state, "complete_sessions", dies)
+    status, _ = await house.post("task.state", {"id": it.id, "state": "COMPLETED"})
+    assert status == 500
+    due = (await it.row()).owed_enter
+    assert due is not None and due.completes
+    assert await do_owed(house.ctx, it.id)
+    await house.until(it.session, "COMPLETED")
+    assert (await it.row()).owed_enter is None
