@@ -22,6 +22,9 @@ MODULES = (
     "reports",
     "decide",
     "task",
+    "step_events",
+    "workflow",
+    "following",
 )
 """In the order in which they import each other."""
 

@@ -9,17 +9,21 @@ import pytest
 from tests.core import (
     test_arranging,
     test_cancelling,
+    test_following,
     test_interrupting,
     test_questions,
     test_sending,
     test_sleeping,
     test_starting,
     test_states,
+    test_step_events,
     test_stopping,
     test_task,
+    test_workflow,
 )
 from tests.core.mutants import MUTANTS, Mutant, planted
 from tests.core.mutants_of_queues import MUTANTS_OF_QUEUES
+from tests.core.mutants_of_steps import MUTANTS_OF_STEPS
 from tests.core.test_any_history import schedule
 
 SUITES = (
@@ -33,6 +37,9 @@ SUITES = (
     test_starting,
     test_states,
     test_task,
+    test_workflow,
+    test_step_events,
+    test_following,
 )
 SEEDS = range(40)
 
@@ -64,7 +71,7 @@ def noticed(by: Callable[[], object]) -> bool:
     """Whether this fails: by an assertion, or because the rules leave their tables or break."""
     try:
         by()
-    except Exception:  # noqa: BLE001 - whatever it is, it was noticed
+    except (Exception, pytest.fail.Exception):  # noqa: BLE001 - whatever it is, it was noticed
         return True
     return False
 
@@ -77,7 +84,7 @@ def by_world() -> bool:
     return any(noticed(partial(schedule, seed)) for seed in SEEDS)
 
 
-@pytest.mark.parametrize("mutant", (*MUTANTS, *MUTANTS_OF_QUEUES), ids=lambda m: m.name)
+@pytest.mark.parametrize("mutant", (*MUTANTS, *MUTANTS_OF_QUEUES, *MUTANTS_OF_STEPS), ids=lambda m: m.name)
 def test_a_planted_bug_is_noticed(mutant: Mutant) -> None:
     with planted(mutant):
         assert by_stories() or by_world()

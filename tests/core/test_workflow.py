@@ -122,6 +122,11 @@ def test_a_task_that_is_over_or_put_away_is_left_alone_by_turns(card: dict[str, 
     assert rules.turn_opened(now, by_step=False).task == now.task
 
 
+def test_a_move_that_waits_is_not_applied_to_a_task_that_was_put_away() -> None:
+    now = board(archived_at="then", pending_move=PendingMove("check", "a"))
+    assert closed(now) == now.task
+
+
 def test_a_final_step_completes_the_task_and_owes_the_end_of_its_sessions() -> None:
     now = board({}, {}, on("on_turn_complete", NEXT), workflow_step_id="check", state="IN_PROGRESS")
     task = closed(now)
