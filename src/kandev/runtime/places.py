@@ -6,6 +6,7 @@ Not here: into which column it goes (`core.workflow`).
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kandev.core import payloads
 from kandev.core.board import Task
 from kandev.ports.store import Tx
 from kandev.runtime import announcements
@@ -24,8 +25,12 @@ def put(tx: Tx, before: Task, moved: Task, position: int | None, at: str) -> Non
 
 
 def write(tx: Tx, before: Task, after: Task, at: str) -> None:
-    """The task alone, with one event for each thing that changed; nothing when nothing did."""
+    """The task alone, with one event for each thing that changed; nothing when nothing did. What shows
+    nowhere (what is owed, what was counted) is told to nobody."""
     if after == before:
+        return
+    if payloads.task(after) == payloads.task(before):
+        tx.tasks.update(after)
         return
     tx.tasks.update(replace(after, updated_at=at))
     written = replace(after, updated_at=at, version=after.version + 1)

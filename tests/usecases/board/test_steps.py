@@ -377,3 +377,19 @@ async def test_the_end_of_sessions_of_a_task_that_a_person_completed_is_owed_unt
     assert await do_owed(house.ctx, it.id)
     await house.until(it.session, "COMPLETED")
     assert (await it.row()).owed_enter is None
+
+
+async def test_what_is_only_counted_tells_nobody(house: House) -> None:
+    it = await card(house, {"name": "Plan"}, {"name": "Build", "events": start("say built")})
+    await it.move("Build")
+    await it.until("Build", "REVIEW")
+    (session,) = (await house.ok("task.session.list", task_id=it.id))["sessions"]
+    it.session = session["id"]
+    await _settled(it)
+    house.heard.all.clear()
+    await it.say("say more")
+    await it.told("say built", "say more")
+    await house.until(it.session, "WAITING_FOR_INPUT")
+    assert (await it.row()).automatic == 0
+    states = [n.payload["task"]["state"] for n in house.heard.all if n.action == "task.updated"]
+    assert states == ["IN_PROGRESS", "REVIEW"]
