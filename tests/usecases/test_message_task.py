@@ -9,6 +9,7 @@ import asyncio
 
 import pytest
 
+from kandev.core.context_block import Receiver, introduction
 from kandev.mcp.actions import dispatch_mcp
 from kandev.mcp.failures import told
 from kandev.ports.execution import CancelRefused
@@ -282,3 +283,20 @@ async def test_while_a_permission_is_open_a_message_waits_and_an_interrupt_does_
     await house.until(session_id, "WAITING_FOR_INPUT")
     said = [text for text in await kin.conversation(child) if text.startswith("say")]
     assert said == ["say now", "say hi"]
+
+
+@pytest.mark.proves("MCP-context-block")
+async def test_the_first_prompt_of_a_conversation_introduces_kandev_and_later_ones_do_not(
+    house: House,
+) -> None:
+    kin = await family(house)
+    who = await kin.member("say hello")
+    more = {"task_id": who.id, "session_id": who.session_id, "content": "say more"}
+    await house.ok("message.add", **more)
+    await house.until(who.session_id, "WAITING_FOR_INPUT")
+    (execution,) = house.world.executions.values()
+    first, second = execution.agent.told
+    receiver = Receiver(who.id, who.session_id, who.task["title"])
+    assert first == f"{introduction(receiver)}\n\nsay hello"
+    assert second == "say more"
+    assert await kin.conversation(who) == ["say hello", "hello", "say more", "more"]
