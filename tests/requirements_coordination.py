@@ -29,3 +29,8 @@ TURN-open-question: An open question is resolved as cancelled, then the turn is 
 TURN-silent-joined: A person's cancel that joins a silent one makes it a person's cancel.
 TURN-silent: A silent cancel leaves no line, runs no step, and gives no REVIEW.
 """
+
+QUESTIONS = """
+ACT-clarification.respond: Answers a question.
+NOTE-session.clarification_requested: Published when an agent asks a question.
+"""

@@ -10,10 +10,6 @@ Not here: anything that works today.
 from __future__ import annotations
 
 LATER: dict[tuple[int, str], str] = {
-    (4, "contract §2"): """
-ACT-clarification.respond: Answers a question.
-NOTE-session.clarification_requested: Published when an agent asks a question.
-""",
     (5, "coordinator stop"): """
 MCP-stop-task: stop_task_kandev answers stopped or not_running, for direct children only.
 RACE-S1: Child running.

@@ -32,9 +32,10 @@ LOOKING = (
     "list_agents",
 )
 CHANGING = ("message_task", "create_task", "spawn_session", "update_task", "move_task")
+ASKING = "ask_user_question"
 BY_MODE = {
-    "task": {*LOOKING, *CHANGING},
-    "office": {"list_related_tasks"},
+    "task": {*LOOKING, *CHANGING, ASKING},
+    "office": {"list_related_tasks", ASKING},
     "config": set[str](),
     "external": set[str](),
 }
@@ -55,7 +56,7 @@ def test_only_the_task_mode_has_the_tools_that_steer_others() -> None:
 
 
 def test_the_actions_of_agents_are_exactly_those_of_the_tools_and_no_public_ones() -> None:
-    assert set(ACTIONS) == {f"mcp.{name}" for name in (*LOOKING, *CHANGING)}
+    assert set(ACTIONS) == {f"mcp.{name}" for name in (*LOOKING, *CHANGING, ASKING)}
     assert set(ACTIONS) == {tool.action for tool in TOOLS.values()}
     assert not set(ACTIONS) & set(PUBLIC)
 
@@ -106,6 +107,8 @@ def test_no_tool_takes_an_argument_that_says_who_calls(name: str) -> None:
 
 def needed(name: str) -> dict[str, Any]:
     """Arguments of the right shape with what is required."""
+    if name == f"{ASKING}_kandev":
+        return {"questions": [{"prompt": "x"}]}
     return {f.name: "x" for f in msgspec.structs.fields(TOOLS[name].arguments) if f.required}
 
 
@@ -147,7 +150,8 @@ def test_an_optional_argument_may_be_null(name: str) -> None:
 @pytest.mark.parametrize("name", TOOLS)
 async def test_a_tool_that_says_it_reads_only_has_an_action_that_changes_nothing(name: str) -> None:
     tool = TOOLS[name]
-    assert ACTIONS[tool.action].mutates is not tool.read_only
+    # A question is given up with its call, so it is not finished at any price; read-only it is not.
+    assert ACTIONS[tool.action].mutates is not (tool.read_only or name == f"{ASKING}_kandev")
     assert tool.read_only == (name.removesuffix("_kandev") in LOOKING)
     if tool.read_only:
         assert tool.idempotent

@@ -5,7 +5,7 @@ Used for answers and notifications alike, so that both always agree. Not here: t
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kandev.core.board import Profile, Repository, Step, Task, Workflow, Workspace, Worktree
 from kandev.core.records import EntryRecord, SessionRecord, TurnRecord
@@ -187,10 +187,23 @@ def message(row: Message) -> dict[str, Any]:
     }
 
 
+QUESTION: Final = ("pending_id", "question_id", "prompt", "options", "title", "context")
+
+
+def question(row: Message) -> dict[str, Any]:
+    """An open question of an agent."""
+    shown: dict[str, Any] = {name: row.metadata[name] for name in QUESTION if name in row.metadata}
+    return {**shown, "asked_at": row.created_at}
+
+
 def entry(row: EntryRecord, position: int, coalescing_key: str | None = None) -> dict[str, Any]:
     """`message.queue.get`; `position` from 0."""
     return {
-        **_known(sender_task_id=row.sender_task_id, coalescing_key=coalescing_key),
+        **_known(
+            sender_task_id=row.sender_task_id,
+            sender_session_id=row.sender_session_id,
+            coalescing_key=coalescing_key,
+        ),
         "id": row.id,
         "position": position,
         "content": row.content,

@@ -80,6 +80,15 @@ class EntryRecord:
     turn_id: str | None = None
     by: str | None = None
     coalesce: str | None = None
+    sender_session_id: str | None = None
+    first_content: str | None = None
+    """What its sender said, where somebody has reworded it."""
+
+    @property
+    def as_sent(self) -> str:
+        """What its sender said."""
+        return self.content if self.first_content is None else self.first_content
+
     """An automation's: a later entry with the same key replaces this one while it waits."""
 
 

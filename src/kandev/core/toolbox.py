@@ -18,6 +18,7 @@ MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 MESSAGE: Final = "message_task_kandev"
 STOP: Final = "stop_task_kandev"
 SPAWN: Final = "spawn_session_kandev"
+ASK: Final = "ask_user_question_kandev"
 
 NAMES: Final[Mapping[Mode, tuple[str, ...]]] = MappingProxyType(
     {
@@ -35,9 +36,10 @@ NAMES: Final[Mapping[Mode, tuple[str, ...]]] = MappingProxyType(
             "list_workflows_kandev",
             "list_workflow_steps_kandev",
             "list_agents_kandev",
+            ASK,
         ),
         "config": (),
-        "office": ("list_related_tasks_kandev",),
+        "office": ("list_related_tasks_kandev", ASK),
         "external": (),
     }
 )

@@ -11,6 +11,7 @@ from kandev.ports.worktrees import Change
 from kandev.usecases import (
     add_message,
     answer_permission,
+    answer_question,
     cancel_turn,
     changes,
     delete_session,
@@ -209,3 +210,24 @@ async def permission_respond(ctx: Context, asked: wire.PermissionRespond) -> Res
         rejected=asked.rejected,
     )
     return DONE
+
+
+@chapter.action(
+    "clarification.respond",
+    wire.ClarificationRespond,
+    "Answer the question of an agent, or say that nobody will.",
+    "{success, status: sent | queued | declined, entry_id?}",
+)
+async def clarification_respond(ctx: Context, asked: wire.ClarificationRespond) -> Result:
+    answers = [
+        answer_question.Answer(one.question_id, one.selected_options or (), one.custom_text)
+        for one in asked.answers
+    ]
+    done = await answer_question.answer_question(
+        ctx, pending_id=asked.pending_id, answers=answers, rejected=asked.rejected
+    )
+    return {
+        "success": True,
+        "status": done.status,
+        **({} if done.entry_id is None else {"entry_id": done.entry_id}),
+    }

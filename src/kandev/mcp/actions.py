@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kandev.mcp import actions_looking, actions_talking, actions_working
+from kandev.mcp import actions_asking, actions_looking, actions_talking, actions_working
 from kandev.mcp.action import McpAction
 from kandev.mcp.arguments import OWN
 from kandev.mcp.caller import Caller
@@ -20,7 +20,12 @@ from kandev.ports.tools import ToolCall
 from kandev.usecases.context import Context
 from kandev.wire.gateway import read_object, read_payload
 
-CHAPTERS: Final = (actions_talking.chapter, actions_working.chapter, actions_looking.chapter)
+CHAPTERS: Final = (
+    actions_talking.chapter,
+    actions_working.chapter,
+    actions_looking.chapter,
+    actions_asking.chapter,
+)
 ACTIONS: Final[Mapping[str, McpAction]] = MappingProxyType(
     {action.name: action for chapter in CHAPTERS for action in chapter.actions}
 )

@@ -6,6 +6,7 @@ the tools answer (`results`).
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Struct
 
 from kandev.wire.gateway_board import Id, Name, Word
@@ -183,3 +184,32 @@ class ListSteps(Arguments, frozen=True, kw_only=True):
     """`list_workflow_steps_kandev`."""
 
     workflow_id: Annotated[Id, Meta(description="Left out: your task's workflow.")] | None = None
+
+
+class Option(Arguments, frozen=True, kw_only=True):
+    """One answer that is offered."""
+
+    label: Annotated[str, Meta(min_length=1, max_length=200, description="The answer, in a few words.")]
+    description: Annotated[str, Meta(max_length=2000, description="What it means.")] | None = None
+
+
+class UserQuestion(Arguments, frozen=True, kw_only=True):
+    """One question."""
+
+    prompt: Annotated[str, Meta(min_length=1, max_length=20_000, description="What you want to know.")]
+    id: Annotated[str, Meta(min_length=1, max_length=200, description="A name of your choice.")] | None = None
+    title: Annotated[str, Meta(max_length=200, description="What it is about, in a few words.")] | None = None
+    options: Annotated[
+        list[Option], Meta(max_length=20, description="Answers to choose from; a person may say another.")
+    ] = msgspec.field(default_factory=list)
+
+
+class AskUserQuestion(Arguments, frozen=True, kw_only=True):
+    """`ask_user_question_kandev`."""
+
+    questions: Annotated[
+        list[UserQuestion], Meta(min_length=1, max_length=10, description="One question for now.")
+    ]
+    context: (
+        Annotated[str, Meta(max_length=20_000, description="What one needs to know to answer.")] | None
+    ) = None

@@ -196,3 +196,17 @@ class Agents(Result, frozen=True, kw_only=True):
     """`list_agents_kandev`."""
 
     agents: list[Agent]
+
+
+class Answer(Result, frozen=True, kw_only=True):
+    """To one question."""
+
+    question_id: str
+    answer: str
+
+
+class AnsweredQuestion(Result, frozen=True, kw_only=True):
+    """`ask_user_question_kandev`."""
+
+    status: Literal["answered", "declined", "cancelled", "expired"]
+    answers: list[Answer]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from kandev.core.context_block import choice
-from kandev.core.toolbox import MESSAGE, MODES, NAMES, SPAWN, Mode
+from kandev.core.toolbox import ASK, MESSAGE, MODES, NAMES, SPAWN, Mode
 from kandev.mcp import arguments, results
 from kandev.mcp.caller import Caller
 from kandev.mcp.schemas import schema
@@ -188,6 +188,16 @@ _ALL: Final = (
         "The agent profiles that a task can be worked on with.",
         arguments.Nothing,
         results.Agents,
+    ),
+    Tool(
+        ASK,
+        "Ask a person",
+        "Asks the person who watches your task, and waits for the answer: minutes or hours may pass. One "
+        "question, with options to choose from if you can name them. The status says how it ended: "
+        "`answered`; `declined`, nobody will answer; `cancelled`, your turn is being ended; `expired`. If "
+        "your client gives the call up, end your turn: the answer then comes as your next message.",
+        arguments.AskUserQuestion,
+        results.AnsweredQuestion,
     ),
 )
 

@@ -25,6 +25,20 @@ class Place:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     served: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    on_its_way: bool = False
+    """Somebody carries the answer, and will say whether it arrived."""
+
+    def arrives(self, served: "asyncio.Future[bool] | None") -> None:
+        """The answer is taken to the agent from here; `served` tells the end of that (None: it has it)."""
+        self.on_its_way = True
+        if served is None:
+            self._arrived(arrived=True)
+        else:
+            served.add_done_callback(lambda f: self._arrived(arrived=not f.cancelled() and f.result()))
+
+    def _arrived(self, *, arrived: bool) -> None:
+        if not self.served.done():
+            self.served.set_result(arrived)
 
 
 class Desk:
@@ -47,7 +61,7 @@ class Desk:
         finally:
             if self._places.get(question) is mine:
                 del self._places[question]
-            if not mine.served.done():
+            if not mine.on_its_way and not mine.served.done():
                 mine.served.set_result(False)
 
     async def hand(self, question: str, answer: str, *, again: bool) -> bool | None:

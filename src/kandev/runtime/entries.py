@@ -57,6 +57,7 @@ class Entries:
                 sender_task_id=draft.sender_task_id,
                 key=draft.key,
                 coalesce=entry.coalesce,
+                sender_session_id=draft.sender_session_id,
             )
         )
 
@@ -82,7 +83,7 @@ class Entries:
     def _edited(self, note: Edited) -> None:
         self.reworded = True
         for row in self._rows((note.entry,)):
-            self._tx.entries.update(replace(row, content=note.content))
+            self._tx.entries.update(replace(row, content=note.content, first_content=row.as_sent))
             self._scribe.reworded(row.message_id, note.content)
 
     def _ended(self, note: Fate) -> None:

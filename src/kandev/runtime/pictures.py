@@ -14,7 +14,15 @@ def picture(tx: Tx, record: SessionRecord, queue_max: int) -> dict[str, Any]:
     turn = record.value.turn
     row = tx.turns.get(turn_id(turn.ref)) if turn else None
     worktree = tx.tasks.worktree(record.task_id)
-    return payloads.session(record, queue_max=queue_max, turn=row, worktree=worktree)
+    shown = payloads.session(record, queue_max=queue_max, turn=row, worktree=worktree)
+    return {**shown, "questions": asked} if (asked := _questions(tx, record)) else shown
+
+
+def _questions(tx: Tx, record: SessionRecord) -> list[dict[str, Any]]:
+    """Those that are open, as they stand in the transcript."""
+    open_ones = [q.id for q in record.value.questions if q.answer is None]
+    found = (tx.messages.find(record.id, "clarification_request", id) for id in open_ones)
+    return [payloads.question(message) for message in found if message is not None]
 
 
 def announce_session(tx: Tx, record: SessionRecord, queue_max: int, action: str) -> None:

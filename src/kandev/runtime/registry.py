@@ -17,7 +17,7 @@ import structlog
 
 from kandev.core.effects import Reply
 from kandev.core.errors import Conflict, KandevError, NotFound, StoreFault, Unavailable
-from kandev.core.inputs import Ask, Exited
+from kandev.core.inputs import Ask, Exited, Input
 from kandev.core.records import SessionRecord
 from kandev.core.session import Launch
 from kandev.core.views import batch
@@ -99,6 +99,14 @@ class Sessions:
             if (hindrance := self._outer.store.hindrance) is not None:
                 raise Unavailable(hindrance) from None
             raise StoreFault("The session gave no answer in time; ask again.") from None
+
+    async def tell(self, session_id: str, report: Input) -> None:
+        """Something that nobody waits for an answer to. One that is gone hears nothing."""
+        try:
+            async with self._held_actor(session_id) as actor:
+                await actor.tell(report)
+        except Vanished:
+            return
 
     async def wake(self, session_id: str) -> None:
         """Make sure that it has an actor: whatever it owes is done."""

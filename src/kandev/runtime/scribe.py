@@ -95,10 +95,10 @@ class Scribe:
         self._lines.replace(replace(found, metadata={**found.metadata, **settled}))
 
     def question(self, note: QuestionOpened) -> None:
-        """The agent asks a person. `payload`: `{question, options, title?, context?}`."""
+        """The agent asks a person. `payload`: `{question_id, prompt, options, title?, context?}`."""
         self._text.close()
         metadata = {"key": note.question, "pending_id": note.question, **note.payload, "status": "pending"}
-        asked = str(note.payload.get("question", ""))
+        asked = str(note.payload.get("prompt", ""))
         message = self._lines.add("agent", "clarification_request", asked, metadata, turn_id(note.turn))
         payload = {"pending_id": note.question, "message_id": message.id, **note.payload}
         self._lines.notify("session.clarification_requested", payload)

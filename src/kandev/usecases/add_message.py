@@ -114,7 +114,7 @@ async def _ask(ctx: Context, wanted: _Wanted, id: str, draft: Draft) -> Added:
 
 async def _again(ctx: Context, known: EntryRecord, wanted: _Wanted) -> Added:
     """The first answer again; an ask still pending is joined."""
-    if known.content != wanted.content:
+    if known.as_sent != wanted.content:
         raise Conflict("idempotency_key was used for another message: take a new one.")
     if known.state in ("queued", "claimed"):
         draft = Draft(known.content, known.message_id, key=known.key)

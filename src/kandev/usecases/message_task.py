@@ -164,7 +164,7 @@ def _unknown(entry_id: str) -> Internal:
 
 async def _again(ctx: Context, letter: Letter, way: _Way, known: EntryRecord, text: str) -> Delivered:
     """The first answer again; an ask still pending is joined."""
-    if known.content != text:
+    if known.as_sent != text:
         raise Conflict("The idempotency_key was used for another message: take a new one.")
     if known.state in ("queued", "claimed"):
         draft = Draft(

@@ -19,7 +19,7 @@ CREATE TABLE entries (
 	"key" TEXT, 
 	dispatch_id TEXT, 
 	turn_id TEXT, 
-	"by" TEXT, coalesce TEXT, 
+	"by" TEXT, coalesce TEXT, sender_session_id TEXT, first_content TEXT, 
 	CONSTRAINT pk_entries PRIMARY KEY (id), 
 	CONSTRAINT fk_entries_session_id FOREIGN KEY(session_id) REFERENCES sessions (id) ON DELETE CASCADE, 
 	CONSTRAINT fk_entries_task_id FOREIGN KEY(task_id) REFERENCES tasks (id) ON DELETE CASCADE
@@ -28,24 +28,24 @@ INSERT INTO "entries" VALUES('entry_01m8q5y5n5pv796pp3p0wvce1c','session_01m8q5y
 say The total is rounded twice.
 tool Read cart.py 0.05
 update {"sessionUpdate": "plan", "entries": [{"content": "Read the cart", "priority": "high", "status": "completed"}, {"content": "Round once", "priority": "high", "status": "in_progress"}]}
-stream 500 2','user',1,'delivered','2026-11-30T21:31:53.381Z','2026-11-30T21:31:54.836Z',NULL,NULL,'session_01m8q5y5gmjm44yftbmhvan6bn.1:1','session_01m8q5y5gmjm44yftbmhvan6bn.1:1',NULL,NULL);
-INSERT INTO "entries" VALUES('entry_01m8q5y8sawz3y3tmr6t9w9daz','session_01m8q5y5gmjm44yftbmhvan6bn','task_01m8q5y5g7q230eyt1prkhtxqb','message_01m8q5y8sawz3y3tmr6pahv2p0','say Done: it rounds once. 🎉','user',2,'delivered','2026-11-30T21:31:56.586Z','2026-11-30T21:31:56.653Z',NULL,NULL,'session_01m8q5y5gmjm44yftbmhvan6bn.1:2','session_01m8q5y5gmjm44yftbmhvan6bn.1:2',NULL,NULL);
+stream 500 2','user',1,'delivered','2026-11-30T21:31:53.381Z','2026-11-30T21:31:54.836Z',NULL,NULL,'session_01m8q5y5gmjm44yftbmhvan6bn.1:1','session_01m8q5y5gmjm44yftbmhvan6bn.1:1',NULL,NULL,NULL,NULL);
+INSERT INTO "entries" VALUES('entry_01m8q5y8sawz3y3tmr6t9w9daz','session_01m8q5y5gmjm44yftbmhvan6bn','task_01m8q5y5g7q230eyt1prkhtxqb','message_01m8q5y8sawz3y3tmr6pahv2p0','say Done: it rounds once. 🎉','user',2,'delivered','2026-11-30T21:31:56.586Z','2026-11-30T21:31:56.653Z',NULL,NULL,'session_01m8q5y5gmjm44yftbmhvan6bn.1:2','session_01m8q5y5gmjm44yftbmhvan6bn.1:2',NULL,NULL,NULL,NULL);
 INSERT INTO "entries" VALUES('entry_01m8q5y8wcwhk9mdz2wfhs1eet','session_01m8q5y8wa05r93t8fn10t6dag','task_01m8q5y8w3j8ghyepnv2aa9etn','message_01m8q5y8wcwhk9mdz2we5gamhx','say I would like to run the migration.
-ask Run `make migrate`?','user',1,'delivered','2026-11-30T21:31:56.684Z','2026-11-30T21:31:56.908Z',NULL,NULL,'session_01m8q5y8wa05r93t8fn10t6dag.1:1','session_01m8q5y8wa05r93t8fn10t6dag.1:1',NULL,NULL);
+ask Run `make migrate`?','user',1,'delivered','2026-11-30T21:31:56.684Z','2026-11-30T21:31:56.908Z',NULL,NULL,'session_01m8q5y8wa05r93t8fn10t6dag.1:1','session_01m8q5y8wa05r93t8fn10t6dag.1:1',NULL,NULL,NULL,NULL);
 INSERT INTO "entries" VALUES('entry_01m8q5y94wfj9y2qn2pzdze3jp','session_01m8q5y94ha25t9y82pxw58tv1','task_01m8q5y943b2qa8z9c0gg8s5m0','message_01m8q5y94wfj9y2qn2pytkfr8p','say Long work begins.
-sleep 600','user',1,'delivered','2026-11-30T21:31:56.956Z','2026-11-30T21:31:57.168Z',NULL,NULL,'session_01m8q5y94ha25t9y82pxw58tv1.1:1','session_01m8q5y94ha25t9y82pxw58tv1.1:1',NULL,NULL);
-INSERT INTO "entries" VALUES('entry_01m8q5y9bxvxet86tdnrba2042','session_01m8q5y94ha25t9y82pxw58tv1','task_01m8q5y943b2qa8z9c0gg8s5m0','message_01m8q5y9bxvxet86tdnqw33kb7','say first in the queue','user',2,'queued','2026-11-30T21:31:57.182Z','2026-11-30T21:31:57.182Z',NULL,'import-1',NULL,NULL,NULL,NULL);
-INSERT INTO "entries" VALUES('entry_01m8q5y9c5zx75z9s0fpc4qwvy','session_01m8q5y94ha25t9y82pxw58tv1','task_01m8q5y943b2qa8z9c0gg8s5m0','message_01m8q5y9c5zx75z9s0fmsh0nq5','say second in the queue','user',3,'queued','2026-11-30T21:31:57.189Z','2026-11-30T21:31:57.189Z',NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "entries" VALUES('entry_01m8q5y9cdtaga9w8v39cf1khs','session_01m8q5y94ha25t9y82pxw58tv1','task_01m8q5y943b2qa8z9c0gg8s5m0','message_01m8q5y9cdtaga9w8v35xv93y0','say this one is taken back','user',4,'removed','2026-11-30T21:31:57.198Z','2026-11-30T21:31:57.201Z',NULL,NULL,NULL,NULL,'user',NULL);
+sleep 600','user',1,'delivered','2026-11-30T21:31:56.956Z','2026-11-30T21:31:57.168Z',NULL,NULL,'session_01m8q5y94ha25t9y82pxw58tv1.1:1','session_01m8q5y94ha25t9y82pxw58tv1.1:1',NULL,NULL,NULL,NULL);
+INSERT INTO "entries" VALUES('entry_01m8q5y9bxvxet86tdnrba2042','session_01m8q5y94ha25t9y82pxw58tv1','task_01m8q5y943b2qa8z9c0gg8s5m0','message_01m8q5y9bxvxet86tdnqw33kb7','say first in the queue','user',2,'queued','2026-11-30T21:31:57.182Z','2026-11-30T21:31:57.182Z',NULL,'import-1',NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "entries" VALUES('entry_01m8q5y9c5zx75z9s0fpc4qwvy','session_01m8q5y94ha25t9y82pxw58tv1','task_01m8q5y943b2qa8z9c0gg8s5m0','message_01m8q5y9c5zx75z9s0fmsh0nq5','say second in the queue','user',3,'queued','2026-11-30T21:31:57.189Z','2026-11-30T21:31:57.189Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "entries" VALUES('entry_01m8q5y9cdtaga9w8v39cf1khs','session_01m8q5y94ha25t9y82pxw58tv1','task_01m8q5y943b2qa8z9c0gg8s5m0','message_01m8q5y9cdtaga9w8v35xv93y0','say this one is taken back','user',4,'removed','2026-11-30T21:31:57.198Z','2026-11-30T21:31:57.201Z',NULL,NULL,NULL,NULL,'user',NULL,NULL,NULL);
 INSERT INTO "entries" VALUES('entry_01m8q5y9d4wfn26egmjs25wh98','session_01m8q5y9cy4k55y8hvgwy78nbr','task_01m8q5y9cr5wr8beed2ggc3420','message_01m8q5y9d4wfn26egmjrwredw3','say working
-sleep 600','user',1,'delivered','2026-11-30T21:31:57.220Z','2026-11-30T21:31:57.368Z',NULL,NULL,'session_01m8q5y9cy4k55y8hvgwy78nbr.1:1','session_01m8q5y9cy4k55y8hvgwy78nbr.1:1',NULL,NULL);
-INSERT INTO "entries" VALUES('entry_01m8q5y9j4f0n37qxhc5rkvrrh','session_01m8q5y9cy4k55y8hvgwy78nbr','task_01m8q5y9cr5wr8beed2ggc3420','message_01m8q5y9j4akvxydv8ff5chnw3','say later','user',2,'queued','2026-11-30T21:31:57.380Z','2026-11-30T21:31:57.380Z',NULL,NULL,NULL,NULL,NULL,NULL);
+sleep 600','user',1,'delivered','2026-11-30T21:31:57.220Z','2026-11-30T21:31:57.368Z',NULL,NULL,'session_01m8q5y9cy4k55y8hvgwy78nbr.1:1','session_01m8q5y9cy4k55y8hvgwy78nbr.1:1',NULL,NULL,NULL,NULL);
+INSERT INTO "entries" VALUES('entry_01m8q5y9j4f0n37qxhc5rkvrrh','session_01m8q5y9cy4k55y8hvgwy78nbr','task_01m8q5y9cr5wr8beed2ggc3420','message_01m8q5y9j4akvxydv8ff5chnw3','say later','user',2,'queued','2026-11-30T21:31:57.380Z','2026-11-30T21:31:57.380Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 INSERT INTO "entries" VALUES('entry_01m8q5y9kszt3xhtr7mnrb0s9z','session_01m8q5y9krrqmvg7c879wra2c6','task_01m8q5y9kp1ve3f6v98yxc9ed9','message_01m8q5y9ks35gna9h8j95643fa','say hello
-sleep 600','user',1,'delivered','2026-11-30T21:31:57.433Z','2026-11-30T21:31:57.619Z',NULL,NULL,'session_01m8q5y9krrqmvg7c879wra2c6.1:1','session_01m8q5y9krrqmvg7c879wra2c6.1:1',NULL,NULL);
-INSERT INTO "entries" VALUES('entry_01m8q5y9vbegcnapegh36we5ra','session_01m8q5y9v3zrdjch8x14b2kg9q','task_01m8q5y9tx1g7cby7es7m57817','message_01m8q5y9vbegcnapegh0r7tjeh','say hi','user',1,'queued','2026-11-30T21:31:57.675Z','2026-11-30T21:31:57.675Z',NULL,NULL,NULL,NULL,NULL,NULL);
+sleep 600','user',1,'delivered','2026-11-30T21:31:57.433Z','2026-11-30T21:31:57.619Z',NULL,NULL,'session_01m8q5y9krrqmvg7c879wra2c6.1:1','session_01m8q5y9krrqmvg7c879wra2c6.1:1',NULL,NULL,NULL,NULL);
+INSERT INTO "entries" VALUES('entry_01m8q5y9vbegcnapegh36we5ra','session_01m8q5y9v3zrdjch8x14b2kg9q','task_01m8q5y9tx1g7cby7es7m57817','message_01m8q5y9vbegcnapegh0r7tjeh','say hi','user',1,'queued','2026-11-30T21:31:57.675Z','2026-11-30T21:31:57.675Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 INSERT INTO "entries" VALUES('entry_01m8q5y9yscjamycwe69dfwhjz','session_01m8q5y9ypy4dzym84yszca1dv','task_01m8q5y9yagdhwchxzwas1yys3','message_01m8q5y9yscjamycwe66cch33b','say I crash
-exit 3','user',1,'delivered','2026-11-30T21:31:57.785Z','2026-11-30T21:31:58.113Z',NULL,NULL,'session_01m8q5y9ypy4dzym84yszca1dv.1:1','session_01m8q5y9ypy4dzym84yszca1dv.1:1',NULL,NULL);
-INSERT INTO "entries" VALUES('entry_01m8q5yad0qyt8z9hmhg6hrv9t','session_01m8q5yacs02fysexna6vegdwt','task_01m8q5y5g7q230eyt1prkhtxqb','message_01m8q5yad0ck3vrcwt1sgf9xg4','say a second opinion','user',1,'delivered','2026-11-30T21:31:58.240Z','2026-11-30T21:31:58.403Z',NULL,NULL,'session_01m8q5yacs02fysexna6vegdwt.1:1','session_01m8q5yacs02fysexna6vegdwt.1:1',NULL,NULL);
+exit 3','user',1,'delivered','2026-11-30T21:31:57.785Z','2026-11-30T21:31:58.113Z',NULL,NULL,'session_01m8q5y9ypy4dzym84yszca1dv.1:1','session_01m8q5y9ypy4dzym84yszca1dv.1:1',NULL,NULL,NULL,NULL);
+INSERT INTO "entries" VALUES('entry_01m8q5yad0qyt8z9hmhg6hrv9t','session_01m8q5yacs02fysexna6vegdwt','task_01m8q5y5g7q230eyt1prkhtxqb','message_01m8q5yad0ck3vrcwt1sgf9xg4','say a second opinion','user',1,'delivered','2026-11-30T21:31:58.240Z','2026-11-30T21:31:58.403Z',NULL,NULL,'session_01m8q5yacs02fysexna6vegdwt.1:1','session_01m8q5yacs02fysexna6vegdwt.1:1',NULL,NULL,NULL,NULL);
 CREATE TABLE executions (
 	id TEXT NOT NULL, 
 	session_id TEXT NOT NULL, 

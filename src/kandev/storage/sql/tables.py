@@ -248,6 +248,9 @@ entries = Table(
     _maybe("turn_id"),
     _maybe("by"),
     _maybe("coalesce"),
+    _maybe("sender_session_id"),
+    # What it said before somebody reworded it: an idempotency key stands for that.
+    _maybe("first_content"),
     Index(None, "session_id", "state", "place"),
     # Two, because a missing sender is equal to nothing, not even to another missing one.
     Index("uq_entries_key", "task_id", "sender_task_id", "key", unique=True),

@@ -20,6 +20,8 @@ ADDED = (
     ("tasks", "owed_enter", Text),
     ("turns", "entered", Integer),
     ("entries", "coalesce", Text),
+    ("entries", "sender_session_id", Text),
+    ("entries", "first_content", Text),
 )
 OWED = "ix_tasks_owed_enter"
 
