@@ -10,6 +10,7 @@ import asyncio
 import pytest
 
 from kandev.core.context_block import Receiver, introduction
+from kandev.core.errors import Conflict
 from kandev.mcp.actions import dispatch_mcp
 from kandev.mcp.failures import told
 from kandev.ports.execution import CancelRefused
@@ -300,3 +301,20 @@ async def test_the_first_prompt_of_a_conversation_introduces_kandev_and_later_on
     assert first == f"{introduction(receiver)}\n\nsay hello"
     assert second == "say more"
     assert await kin.conversation(who) == ["say hello", "hello", "say more", "more"]
+
+
+async def test_a_sender_whose_message_is_taken_out_while_it_waits_is_told_so(house: House) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    task, session_id = await house.started("deaf 30", **kin.board, parent_id=parent.id)
+    await house.until(session_id, "RUNNING")
+    child = Member(task, session_id)
+    sent = asyncio.create_task(
+        kin.call(parent, "message_task", task_id=child.id, prompt="say now", delivery_mode="interrupt")
+    )
+    async with asyncio.timeout(WAIT_S):
+        while not await waiting(house, child):
+            await asyncio.sleep(0.01)
+    await house.ok("message.queue.clear", session_id=child.session_id)
+    with pytest.raises(Conflict, match="taken out of the queue"):
+        await sent

@@ -4,12 +4,17 @@ Not here: what comes into the queue (`sending`).
 """
 
 from dataclasses import replace
+from typing import Final
 
 from kandev.core.effects import Edited, Fate, Note, Placed, Reply, Review
 from kandev.core.inputs import AutoRun, Clear, Drain, Edit, Park, Remove, Reorder
 from kandev.core.session import Entry, Launch, Outcome, Session
 from kandev.core.steps import NOT_PROVEN_GONE, Step, replies
 from kandev.core.views import asks_a_person, held, in_turn, wire_state
+
+
+TAKEN_OUT: Final = "The message was taken out of the queue before an agent had it."
+"""What its sender hears, who still waited."""
 
 
 def remove(s: Session, given: Remove) -> Step:
@@ -36,7 +41,7 @@ def _taken_out(s: Session, entries: tuple[Entry, ...], by: str) -> Step:
         jumps=tuple(j for j in s.jumps if j not in gone),
     )
     fates: tuple[Note, ...] = tuple(Fate(e.id, "removed", by=by) for e in entries)
-    told = (*fates, *replies((a for e in entries for a in e.asks), "removed"))
+    told = (*fates, *replies((a for e in entries for a in e.asks), "removed", TAKEN_OUT))
     if s.retry and not s.queue:  # it was refused and waited for another try: nothing is tried any more
         return replace(s, retry=False, refusals=0), (Review(), *told)
     return s, told

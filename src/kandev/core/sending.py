@@ -15,6 +15,8 @@ from kandev.core.steps import COMPLETED, NOT_PROVEN_GONE, Step, ending, replies
 from kandev.core.views import asks_a_person, batch, coming_turn, held, in_turn, wire_state
 
 LEFT_BY_RESUME_ONLY: Final = (Outcome.FAILED, Outcome.CANCELLED)
+REPLACED: Final = "A later message of the same automation took the place of this one."
+"""What its sender hears, who still waited."""
 
 
 def send(s: Session, given: Send) -> Step:
@@ -75,7 +77,7 @@ def _enqueued(s: Session, given: Send, older: Entry | None, *, waits: bool, jump
     status = "started" if first else "queued"
     told: tuple[Note, ...] = () if entry.asks else (Reply(given.ask, status),)
     if older is not None:
-        told = (Fate(older.id, "replaced", by=entry.id), *replies(older.asks, "replaced"), *told)
+        told = (Fate(older.id, "replaced", by=entry.id), *replies(older.asks, "replaced", REPLACED), *told)
     releases = entry.by == "person" and not given.patient and _is_idle(s)
     parked = None if releases else s.parked
     if s.launch is Launch.LOST and s.outcome is Outcome.COMPLETED:

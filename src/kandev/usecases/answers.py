@@ -7,6 +7,9 @@ _REFUSALS: dict[str, type[KandevError]] = {
     "rejected": Conflict,
     "queue_full": QueueFull,
     "conflict": Conflict,
+    # Accepted, and never handed over: whoever still waited must not believe that it is queued.
+    "removed": Conflict,
+    "replaced": Conflict,
 }
 
 
