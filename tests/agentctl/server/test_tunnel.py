@@ -146,9 +146,9 @@ async def test_a_lane_hears_what_became_of_calls_while_it_was_away(host: Host) -
     await asyncio.wait({asking})
     async with lane(host) as backend:
         # The connection's end may come a moment later than the lane.
-        document = mcp.read_from_agent(await backend.connection.recv())
+        document = await backend.next(object)
         while not isinstance(document, mcp.McpLeft):
-            document = mcp.read_from_agent(await backend.connection.recv())
+            document = await backend.next(object)
         assert document.call_id == call.call_id
 
 
@@ -234,7 +234,7 @@ async def test_an_instances_end_answers_what_is_open_and_ends_the_lane(host: Hos
         assert complaint(answer).startswith("[INTERNAL_ERROR] The execution is over")
         with pytest.raises(ConnectionClosed) as closed:
             while True:
-                await backend.connection.recv()
+                await backend.next(object)
     assert closed.value.rcvd is not None and closed.value.rcvd.code == agentctl.STREAM_DROPPED
     assert complaint(events(await client.call(2))[0]).startswith("[INTERNAL_ERROR] The execution is over")
 
