@@ -266,6 +266,21 @@ async def test_a_task_moves_to_the_step_that_is_named(house: House) -> None:
     assert (await house.ok("task.get", id=task["id"]))["workflow_step_id"] == step
 
 
+async def test_a_task_that_has_a_turn_moves_at_its_end(house: House) -> None:
+    kin = await family(house)
+    own = await kin.member()
+    review = next(s["workflow_step_id"] for s in await steps(kin, own) if s["name"] == "Backlog")
+    before = await house.ok("task.get", id=own.id)
+    answer = await kin.call(own, "move_task", task_id="self", workflow_step_id=review)
+    assert (answer["pending"], answer["workflow_step_id"]) == (True, before["workflow_step_id"])
+    shown = await house.ok("task.get", id=own.id)
+    assert shown["pending_move"] == {"workflow_step_id": review, "by": own.session_id}
+    await house.ok("agent.cancel", session_id=own.session_id)
+    await house.until(own.session_id, "WAITING_FOR_INPUT")
+    moved = await house.ok("task.get", id=own.id)
+    assert (moved["workflow_step_id"], moved.get("pending_move")) == (review, None)
+
+
 async def test_a_final_step_is_entered_by_the_direct_parents_word_only(house: House) -> None:
     kin = await family(house)
     parent, other = await kin.member(), await kin.member()

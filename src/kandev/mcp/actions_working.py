@@ -144,7 +144,14 @@ async def move(ctx: Context, caller: Caller, asked: arguments.MoveTask) -> resul
             _may_complete(caller, task)
 
     await ctx.store.read(look)
-    task, _ = await move_task.move_task(
-        ctx, id=asked.task_id, workflow_step_id=asked.workflow_step_id, position=asked.position
+    done = await move_task.request_move(
+        ctx,
+        task_id=asked.task_id,
+        step_id=asked.workflow_step_id,
+        position=asked.position,
+        by=caller.session_id,
     )
-    return results.Moved(task_id=task.id, workflow_step_id=task.workflow_step_id, state=task.state)
+    task = await ctx.store.read(lambda tx: finding.task(tx, asked.task_id))
+    return results.Moved(
+        task_id=task.id, workflow_step_id=task.workflow_step_id, state=task.state, pending=done.pending
+    )

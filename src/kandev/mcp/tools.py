@@ -154,8 +154,9 @@ _ALL: Final = (
     Tool(
         "move_task_kandev",
         "Move a task",
-        "Moves a task to a step of a workflow of your workspace. A step that is final completes the task "
-        "and ends its sessions, so only its direct parent may move it there.",
+        "Moves a task to a step of a workflow of your workspace; while the task has a turn, at its end "
+        "(`pending`). A step that is final completes the task and ends its sessions, so only its direct "
+        "parent may move it there.",
         arguments.MoveTask,
         results.Moved,
         destructive=True,
