@@ -393,3 +393,52 @@ async def test_what_is_only_counted_tells_nobody(house: House) -> None:
     assert (await it.row()).automatic == 0
     states = [n.payload["task"]["state"] for n in house.heard.all if n.action == "task.updated"]
     assert states == ["IN_PROGRESS", "REVIEW"]
+
+
+async def test_two_sessions_that_complete_in_one_step_move_the_card_once_and_start_one_agent(
+    house: House,
+) -> None:
+    it = await card(house, *PLAN_AND_BUILD, {"name": "Ship"})
+    first, second = await it.launch("ask A?"), await it.launch("ask B?")
+    for session_id in (first, second):
+        await house.until(session_id, "RUNNING")
+    await asyncio.gather(_allow(house, first), _allow(house, second))
+    await it.until("Build", "REVIEW")
+    sent = [*await it.sent(first), *await it.sent(second)]
+    assert sorted(sent) == ["ask A?", "ask B?", "sleep 0.2"]
+    assert (await it.row()).entered == 1
+
+
+async def test_a_cancel_moves_the_card_where_the_step_says_so_and_starts_no_agent(house: House) -> None:
+    it = await card(
+        house,
+        {"name": "Plan", "events": {"on_turn_complete": [{**NEXT, "on_cancel": True}]}},
+        {"name": "Build", "events": start("say built")},
+    )
+    await it.launch("sleep 30")
+    await house.until(it.session, "RUNNING")
+    await house.ok("agent.cancel", session_id=it.session)
+    await it.until("Build", "REVIEW")
+    await house.until(it.session, "WAITING_FOR_INPUT")
+    assert await it.sent() == ["sleep 30"]
+    assert (await it.row()).owed_enter is None
+
+
+async def test_a_turn_that_a_message_replaces_moves_no_card_and_leaves_a_move_waiting(house: House) -> None:
+    it = await card(house, *PLAN_AND_BUILD, {"name": "Ship"})
+    await it.launch("sleep 30")
+    await house.until(it.session, "RUNNING")
+    await request_move(house.ctx, task_id=it.id, step_id=it.steps["Ship"], by="session")
+    noted = Interrupt(TurnRef(f"{it.session}.1", 1))
+    draft = Draft("ask Instead?", "message_instead")
+    reply = await house.ctx.sessions.ask(
+        it.session, lambda ask: Send(ask, Entry("entry_instead", "peer"), draft, interrupt=noted)
+    )
+    assert reply.status == "sent"
+    turns = await house.ctx.store.read(lambda tx: tx.turns.of_session(it.session))
+    assert [turn.cause for turn in turns] == ["interrupted", None]
+    assert await it.where() == ("Plan", "IN_PROGRESS")
+    assert (await it.row()).pending_move is not None
+    assert "REVIEW" not in [new for _, new in it.changes()]
+    await _allow(house, it.session)
+    await it.until("Ship", "REVIEW")
