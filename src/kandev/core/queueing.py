@@ -12,7 +12,6 @@ from kandev.core.session import Entry, Launch, Outcome, Session
 from kandev.core.steps import NOT_PROVEN_GONE, Step, replies
 from kandev.core.views import asks_a_person, held, in_turn, wire_state
 
-
 TAKEN_OUT: Final = "The message was taken out of the queue before an agent had it."
 """What its sender hears, who still waited."""
 
