@@ -77,7 +77,8 @@ def chunk(session_id: str, message_id: str, number: int) -> Json:
 def stream(wire: Wire, params: Json) -> Json:
     """Plays one prompt; its result."""
     session_id = params["sessionId"]
-    count, batch, pause, *gate = params["prompt"][0]["text"].split()
+    text = params["prompt"][0]["text"].rpartition("</kandev-context>")[2]
+    count, batch, pause, *gate = text.split()
     while gate and not Path(gate[0]).exists():
         if wire.is_cancelled(GATE_S):
             return {"stopReason": "cancelled"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kandev.agentctl.mock_agent.script import prompt_text
 from tests.e2e.kandev import Kandev
 from tests.e2e.scenes import (
     add,
@@ -33,7 +34,7 @@ async def tool_calls(house: Kandev, session_id: str) -> int:
 def prompts(wire: Path) -> list[str]:
     """What the agent got to do, in order."""
     frames = [json.loads(json.loads(line)["line"]) for line in wire.read_text().splitlines() if '"<"' in line]
-    return [f["params"]["prompt"][0]["text"] for f in frames if f.get("method") == "session/prompt"]
+    return [prompt_text(f["params"]["prompt"]) for f in frames if f.get("method") == "session/prompt"]
 
 
 WAYS: dict[str, dict[str, Any]] = {

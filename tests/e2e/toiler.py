@@ -87,7 +87,8 @@ def main() -> None:
             put(id=number, result={"sessionId": SESSION})
         elif method == "session/prompt":
             current = number
-            name, _, words = message["params"]["prompt"][0]["text"].partition(" ")
+            text = message["params"]["prompt"][0]["text"].rpartition("</kandev-context>")[2]
+            name, _, words = text.strip().partition(" ")
             threading.Thread(target=DEEDS[name], args=(number, words), daemon=True).start()
         elif method == "session/cancel" and OBEYS.is_set() and current is not None:
             end(current, "cancelled")

@@ -89,7 +89,8 @@ def main() -> None:
         elif method == "session/new":
             put(id=number, result={"sessionId": "s"})
         elif method == "session/prompt":
-            words = message["params"]["prompt"][0]["text"].split(" ")
+            text = message["params"]["prompt"][0]["text"].rpartition("</kandev-context>")[2]
+            words = text.strip().split(" ")
             threading.Thread(target=play, args=(number, words), daemon=True).start()
 
 
