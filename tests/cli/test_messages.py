@@ -112,3 +112,20 @@ def test_the_oldest_ones_need_a_limit_and_no_other_place(kandev: Kandev, words: 
     ran = kandev("message", "list", "aa11", *words)
 
     assert (ran.code, "--oldest goes with --limit" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "who"),
+    [
+        ({"queued_by": "user"}, "user"),
+        ({"queued_by": "answer"}, "user"),
+        ({"queued_by": "agent", "sender_task_id": "task_7"}, "the agent of task_7"),
+        ({"queued_by": "workflow"}, "workflow"),
+        ({"queued_by": "automation"}, "automation"),
+    ],
+)
+def test_a_message_names_who_sent_it(
+    kandev: Kandev, backend: FakeBackend, metadata: dict[str, str], who: str
+) -> None:
+    backend.answers["message.list"] = paged([a_message(1, author_type="user", metadata=metadata)])
+    assert kandev("message", "list", "aa11").out.startswith(f"{who}  ")

@@ -13,6 +13,7 @@ from kandev.cli import naming
 from kandev.cli.client import Client, client_command, text_or_stdin
 from kandev.cli.failures import Refused
 from kandev.cli.output import clean, paint
+from kandev.cli.transcript import sender
 
 PAGE = 500
 AUTHORS = {"user": "blue", "agent": "green", "system": "yellow"}
@@ -81,7 +82,7 @@ def list_messages(client: Client, /, target: str, oldest: bool, **options: Any) 
     if client.out.data({"messages": found}):
         return
     for each in found:
-        who = str(each.get("author_type", ""))
+        who = sender(each) or str(each.get("author_type", ""))
         kind = "" if each.get("type") == "message" else f" {each.get('type', '')}"
         client.out.say(paint(f"{who}{kind}  {each.get('created_at', '')}", AUTHORS.get(who), bold=True))
         client.out.say(clean(each.get("content", "")))

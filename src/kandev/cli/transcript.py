@@ -21,6 +21,15 @@ TOOL_ENDS = {"completed": "green", "failed": "red"}
 Piece = dict[str, Any]
 
 
+def sender(message: Piece) -> str | None:
+    """Who said what stands as a user's message, where that was no person."""
+    metadata = message.get("metadata") or {}
+    by = metadata.get("queued_by", "user")
+    if by == "agent":
+        return f"the agent of {metadata.get('sender_task_id', 'another task')}"
+    return str(by) if by in ("workflow", "automation") else None
+
+
 @dataclass
 class Transcript:
     """`write` takes text with its own newlines. `session_id` is named in what can be typed as an answer."""
@@ -77,7 +86,8 @@ class Transcript:
 
     def _note(self, message: Piece) -> None:
         key = (str(message.get("author_type")), str(message.get("type")))
-        self._labels[message["id"]] = LABELS.get(key, (key[0], "yellow"))
+        other = sender(message)
+        self._labels[message["id"]] = (other, "magenta") if other else LABELS.get(key, (key[0], "yellow"))
 
     def _how_to_answer(self, message: Piece) -> None:
         asked = message.get("metadata") or {}
