@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kandev.core.board import Task, Workspace
+from kandev.core.session import Launch, Outcome
 from kandev.execution.client import Client
 from kandev.execution.lanes import Lanes
 from kandev.mcp.server import AgentTools
@@ -26,12 +27,16 @@ class Rows(dict[str, Any]):
         return list(self.values())
 
 
-def context() -> Context:
-    """Execution `e1` is of session `s1` of task `t1` in the workspace "Default"."""
+def context(
+    *, execution: str = "e1", launch: Launch = Launch.READY, outcome: Outcome = Outcome.OPEN
+) -> Context:
+    """Execution `e1` is of session `s1` of task `t1` in the workspace "Default". The session's present one is
+    `execution`."""
+    value = SimpleNamespace(execution=execution, launch=launch, outcome=outcome)
     own = Task("t1", "w1", "f1", "step", "A task", "", "TODO", "medium", 0, "now", "now")
     tx = SimpleNamespace(
         executions=Rows(e1=SimpleNamespace(session_id="s1")),
-        sessions=Rows(s1=SimpleNamespace(id="s1", task_id="t1")),
+        sessions=Rows(s1=SimpleNamespace(id="s1", task_id="t1", value=value)),
         tasks=Rows(t1=own),
         workspaces=Rows(w1=Workspace("w1", "Default", "now", "now")),
     )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kandev.core.errors import Conflict, Forbidden, Invalid, KandevError, NotFound
+from kandev.core.session import Launch, Outcome
 from kandev.mcp import server
 from kandev.mcp.failures import told
 from kandev.mcp.server import AgentTools
@@ -65,6 +66,23 @@ async def test_an_execution_that_nobody_knows_may_call_nothing() -> None:
     call = tool_call()
     await tools.handle("e9", call)
     assert call.text == "[NOT_FOUND] The session of this agent was deleted."
+
+
+@pytest.mark.parametrize(
+    "present",
+    [
+        {"outcome": Outcome.CANCELLED},
+        {"launch": Launch.CLOSING},
+        {"launch": Launch.LOST},
+        {"execution": "e2"},
+    ],
+)
+async def test_what_a_stopped_or_replaced_agent_still_asks_for_is_not_done(present: dict[str, Any]) -> None:
+    tools = AgentTools()
+    tools.begin(context(**present))
+    call = tool_call()
+    await tools.handle("e1", call)
+    assert call.text.startswith("[CONFLICT] Your session was stopped")
 
 
 async def test_calls_are_answered_beside_each_other(tools: Played) -> None:

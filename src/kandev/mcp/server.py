@@ -16,7 +16,7 @@ import structlog
 from kandev.core.errors import Conflict
 from kandev.core.toolbox import MODES, Mode
 from kandev.mcp.actions import call_tool
-from kandev.mcp.caller import find_caller, mode_of_caller
+from kandev.mcp.caller import acting, find_caller, mode_of_caller
 from kandev.mcp.failures import told
 from kandev.mcp.tools import tools_of
 from kandev.ports.tools import ToolCall
@@ -103,7 +103,7 @@ class AgentTools:
         try:
             if (ctx := self._ctx) is None:
                 raise Conflict("Kandev is starting; call again in a moment.")
-            caller = await ctx.store.read(lambda tx: find_caller(tx, execution, call.call_id))
+            caller = await ctx.store.read(lambda tx: acting(tx, find_caller(tx, execution, call.call_id)))
             return await call_tool(ctx, caller, name, arguments, call)
         except Exception as error:  # noqa: BLE001 - around a request
             return told(error, name)
