@@ -191,3 +191,21 @@ async def test_a_version_that_nobody_speaks_is_refused(tools: Played) -> None:
     call.version = "1999-01-01"
     await tools.handle("e1", call)
     assert "error" in call.response
+
+
+async def test_a_library_that_could_not_be_loaded_is_loaded_by_the_next_call(
+    tools: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools.go.set()
+
+    def broken() -> Any:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(server, "_load", broken)
+        failed = tool_call()
+        await tools.handle("e1", failed)
+    assert failed.text.startswith("[INTERNAL_ERROR]")
+    again = tool_call()
+    await tools.handle("e1", again)
+    assert again.response["result"]["structuredContent"] == {"done": "list_workspaces_kandev"}

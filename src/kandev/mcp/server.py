@@ -91,8 +91,9 @@ class AgentTools:
         return await ctx.store.read(lambda tx: mode_of_caller(tx, find_caller(tx, execution, call.call_id)))
 
     async def _protocols(self) -> "Mapping[Mode, Protocol]":
-        """The SDK takes half a second to load: not before an agent calls, and beside the event loop."""
-        if self._loading is None:
+        """The SDK takes half a second to load: not before an agent calls, and beside the event loop. What
+        fails is tried again by the next call."""
+        if self._loading is None or (self._loading.done() and self._loading.exception()):
             self._loading = asyncio.ensure_future(asyncio.to_thread(_load))
         return await asyncio.shield(self._loading)
 
