@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from kandev.core import decide, reports, sending, task
+from kandev.core import decide, reports, sending, task, workflow
 from kandev.core.effects import Note, Prompt, Reply, Teardown
 from kandev.core.errors import StoreFault
 from kandev.core.inputs import Asleep, CancelFailed, Ended, Gone, Refused, Send, Taken
@@ -251,7 +251,24 @@ def _sent_when_it_is_stored() -> contextlib.AbstractContextManager[Any]:
     return patch.dict(decide._HANDLERS, {Send: send})
 
 
+def _turns_of_any_entering_move() -> contextlib.AbstractContextManager[Any]:
+    """Two sessions that complete their turn in one step move the card twice."""
+    real = workflow.turn_closed
+
+    def closed(now: workflow.Snapshot, end: Any, entered: int, *, held: bool) -> workflow.Moved:
+        return real(now, end, now.task.entered, held=held)
+
+    return patch.object(workflow, "turn_closed", closed)
+
+
+def _every_end_completes() -> contextlib.AbstractContextManager[Any]:
+    """A turn that was lost, stopped or interrupted runs the step too."""
+    return patch.object(workflow, "completed", lambda end: True)
+
+
 BUGS: dict[str, Plant] = {
+    "turns of any entering move": _turns_of_any_entering_move,
+    "every end completes": _every_end_completes,
     "no staleness check": _no_staleness_check,
     "no parking after a cancel": _no_parking,
     "unknown is sent again": _unknown_is_sent_again,

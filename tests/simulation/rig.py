@@ -15,7 +15,7 @@ from unittest.mock import patch
 import structlog
 from sqlalchemy import Connection
 
-from kandev.core.board import Profile, Repository, Task, Worktree
+from kandev.core.board import Profile, Repository, Step, Task, Worktree
 from kandev.core.errors import KandevError
 from kandev.ports.catalogue import Catalogue
 from kandev.ports.store import Tx
@@ -69,6 +69,13 @@ class Folders:
         return worktree
 
 
+STEPS = (
+    Step("s1", "f1", "Waits", 0, {"on_turn_start": [{"type": "move_to_next"}]}),
+    Step("s2", "f1", "Works", 1, {"on_turn_complete": [{"type": "move_to_previous"}]}),
+)
+"""A turn that begins moves a card to Works, one that is completed moves it back."""
+
+
 @cache
 def _template() -> tuple[Connection, bytes]:
     """A connection, and the bytes of a database with a board and two tasks."""
@@ -78,7 +85,7 @@ def _template() -> tuple[Connection, bytes]:
 
     def board(tx: Tx) -> None:
         tx.workspaces.insert(rows.workspace())
-        tx.workflows.insert(rows.workflow())
+        tx.workflows.insert(rows.workflow(steps=STEPS))
         tx.profiles.insert(Profile("p1", "Simulated", "acp", ("simulated-agent",), rows.NOW, rows.NOW))
         for id in TASKS:
             tx.tasks.insert(rows.task(id))

@@ -37,6 +37,7 @@ def judge(rig: Rig) -> None:
     _processes(rig)
     _prompts(rig)
     _tasks(rig)
+    _cards(rig)
     _rows(rig)
 
 
@@ -100,6 +101,23 @@ def _transcript(rig: Rig, id: str) -> None:
         said = "".join(rig.world.said.get(turn, []))
         right = shown == said if cause == "agent" else said.startswith(shown)
         rig.watch.holds(right, "transcript", f"{turn} ({cause}) said {said!r}, shown is {shown!r}")
+
+
+def _cards(rig: Rig) -> None:
+    """Where a card is follows from its turns: each of them knows the entering in which it began. Those of a
+    session that was deleted are gone with it."""
+    query = (
+        "SELECT t.entered, t.cause = 'agent' AND t.error IS NULL AND t.stop_reason != 'cancelled' "
+        "FROM turns t JOIN sessions s ON s.id = t.session_id WHERE s.task_id = ?"
+    )
+    cards = "SELECT id, workflow_step_id, entered, owed_enter FROM tasks"
+    for id, step, entered, owed in rig.rows.execute(cards).fetchall():
+        began = rig.rows.execute(query, (id,)).fetchall()
+        here = [bool(completed) for at, completed in began if at == entered]
+        before = [bool(completed) for at, completed in began if at == entered - 1]
+        right = not any(here) if step == "s2" else not here and (any(before) or not before)
+        rig.watch.holds(right, "cards follow", f"{id} is in {step} by entering {entered}, of turns {began}")
+        rig.watch.holds(owed is None, "cards follow", f"{id} still owes {owed}")
 
 
 def _tasks(rig: Rig) -> None:

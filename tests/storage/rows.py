@@ -41,8 +41,11 @@ def repository(id: str = "r1", **changes: Any) -> Repository:
     return Repository(**{"id": id, **values, "created_at": NOW, "updated_at": NOW, **changes})
 
 
-def workflow(id: str = "f1", steps: tuple[str, ...] = ("s1", "s2"), **changes: Any) -> Workflow:
-    columns = tuple(Step(step, id, step.upper(), place) for place, step in enumerate(steps))
+def workflow(id: str = "f1", steps: tuple[str | Step, ...] = ("s1", "s2"), **changes: Any) -> Workflow:
+    columns = tuple(
+        Step(step, id, step.upper(), place) if isinstance(step, str) else step
+        for place, step in enumerate(steps)
+    )
     values = {"workspace_id": "w1", "name": "Kanban", "style": "kanban", "steps": columns}
     return Workflow(**{"id": id, **values, "created_at": NOW, "updated_at": NOW, **changes})
 
