@@ -3,97 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
-from kandev.core.board import OwedEnter, Task
+from kandev.core.board import OwedEnter
 from kandev.core.inputs import Draft, Interrupt, Send
 from kandev.core.session import Entry, TurnRef
 from kandev.ports.store import Tx
 from kandev.usecases import task_state
 from kandev.usecases.move_task import request_move
 from kandev.usecases.owed_steps import do_owed
-from tests.gateway.house import MOCK, WAIT_S, House
-
-NEXT: Mapping[str, Any] = {"type": "move_to_next"}
-PLAN_AND_BUILD: tuple[dict[str, Any], ...] = (
-    {"name": "Plan", "events": {"on_turn_complete": [NEXT]}},
-    {"name": "Build", "events": {"on_enter": [{"type": "auto_start_agent", "prompt": "sleep 0.2"}]}},
-)
-
-
-def start(prompt: str) -> dict[str, Any]:
-    return {"on_enter": [{"type": "auto_start_agent", "prompt": prompt}]}
-
-
-@dataclass
-class Card:
-    """A task on a board of its own."""
-
-    house: House
-    id: str
-    steps: dict[str, str]
-    session: str = ""
-
-    async def row(self) -> Task:
-        found = await self.house.ctx.store.read(lambda tx: tx.tasks.get(self.id))
-        assert found is not None
-        return found
-
-    async def where(self) -> tuple[str, str]:
-        row = await self.row()
-        return next(name for name, id in self.steps.items() if id == row.workflow_step_id), row.state
-
-    async def until(self, step: str, state: str) -> None:
-        await self._until(self.where, (step, state))
-
-    async def _until(self, look: Callable[[], Any], wanted: Any) -> None:
-        found = None
-        try:
-            async with asyncio.timeout(WAIT_S):
-                while (found := await look()) != wanted:
-                    await asyncio.sleep(0.01)
-        except TimeoutError:
-            raise AssertionError(f"{found} instead of {wanted}") from None
-
-    async def launch(self, prompt: str) -> str:
-        launched = await self.house.ok("session.launch", task_id=self.id, prompt=prompt)
-        self.session = launched["session_id"]
-        return self.session
-
-    async def say(self, content: str) -> dict[str, Any]:
-        return await self.house.ok("message.add", task_id=self.id, session_id=self.session, content=content)
-
-    async def move(self, step: str) -> dict[str, Any]:
-        return await self.house.ok("task.move", id=self.id, workflow_step_id=self.steps[step])
-
-    async def sent(self, session_id: str = "") -> list[str]:
-        """What the agent was told, in order."""
-        answer = await self.house.ok("message.list", session_id=session_id or self.session)
-        return [m["content"] for m in answer["messages"] if m["author_type"] == "user"]
-
-    async def told(self, *prompts: str) -> None:
-        """Until the agent has been told exactly these."""
-        await self._until(self.sent, list(prompts))
-
-    def changes(self) -> list[tuple[str, str]]:
-        told = [n.payload for n in self.house.heard.all if n.action == "task.state_changed"]
-        return [(p["old_state"], p["new_state"]) for p in told if p["task_id"] == self.id]
-
-
-async def card(house: House, *steps: dict[str, Any], **more: Any) -> Card:
-    """Its board has these steps, or the template's."""
-    workspace = await house.ok("workspace.create", name="Shop")
-    given = {"steps": list(steps)} if steps else {}
-    flow = await house.ok("workflow.create", workspace_id=workspace["id"], name="Flow", **given)
-    await house.ok("agent.profile.create", name="Mock", command=list(MOCK))
-    names = {step["name"]: step["id"] for step in flow["steps"]}
-    more = {"title": "Fix it", "description": "say fixed", **more}
-    task = await house.ok("task.create", workspace_id=workspace["id"], workflow_id=flow["id"], **more)
-    return Card(house, task["task"]["id"], names, task.get("session_id", ""))
+from tests.gateway.house import House
+from tests.usecases.board.cards import NEXT, PLAN_AND_BUILD, allow, card, settled, start
 
 
 async def test_a_started_task_is_in_progress_a_finished_turn_in_review_and_a_new_prompt_back(
@@ -146,7 +68,7 @@ async def test_the_steps_prompt_is_the_next_turn_ahead_of_what_waits(house: Hous
     await it.launch("ask Go on?")
     await house.until(it.session, "RUNNING")
     assert (await it.say("say later"))["status"] == "queued"
-    await _allow(house, it.session)
+    await allow(house, it.session)
     await it.told("ask Go on?", "sleep 0.2", "say later")
     await it.until("Build", "REVIEW")
     turns = await house.ctx.store.read(lambda tx: tx.turns.of_session(it.session))
@@ -159,7 +81,7 @@ async def test_an_interrupt_of_a_turn_that_ended_spares_the_turn_that_the_step_b
     await it.launch("ask Go on?")
     await house.until(it.session, "RUNNING")
     ended = TurnRef(f"{it.session}.1", 1)
-    await _allow(house, it.session)
+    await allow(house, it.session)
     await it.told("ask Go on?", "sleep 0.2")
     draft = Draft("say instead", "message_late")
     reply = await house.ctx.sessions.ask(
@@ -170,25 +92,6 @@ async def test_an_interrupt_of_a_turn_that_ended_spares_the_turn_that_the_step_b
     await it.told("ask Go on?", "sleep 0.2", "say instead")
     turns = await house.ctx.store.read(lambda tx: tx.turns.of_session(it.session))
     assert turns[1].cause == "agent", "it ended by itself"
-
-
-async def _allow(house: House, session_id: str) -> None:
-    """Answer the agent's permission request as soon as it is there."""
-    async with asyncio.timeout(WAIT_S):
-        while True:
-            answer = await house.ok("message.list", session_id=session_id)
-            asked = [m for m in answer["messages"] if m["type"] == "permission_request"]
-            if asked:
-                break
-            await asyncio.sleep(0.01)
-    request = asked[-1]["metadata"]
-    option = request["options"][0]
-    await house.ok(
-        "permission.respond",
-        session_id=session_id,
-        request_id=request["request_id"],
-        option_id=option.get("option_id") or option.get("id"),
-    )
 
 
 async def test_a_final_step_completes_the_session_with_its_turns_end_and_the_others_behind_it(
@@ -204,21 +107,14 @@ async def test_a_final_step_completes_the_session_with_its_turns_end_and_the_oth
     await it.launch("ask Go on?")
     await house.until(it.session, "RUNNING")
     await it.say("say never")
-    await _allow(house, it.session)
+    await allow(house, it.session)
     await house.until(it.session, "COMPLETED")
     await house.until(other, "COMPLETED")
     assert await it.where() == ("Done", "COMPLETED")
     assert await it.sent() == ["ask Go on?"], "what waited is parked, and not begun and stopped"
     session = await house.ok("session.get", session_id=it.session)
     assert (session["queue"]["count"], session["queue"]["auto_run"]) == (1, False)
-    await _settled(it)
-
-
-async def _settled(it: Card) -> None:
-    async def owed() -> OwedEnter | None:
-        return (await it.row()).owed_enter
-
-    await it._until(owed, None)
+    await settled(it)
 
 
 @pytest.mark.parametrize("owes", ["prompt", "completes", "parks"])
@@ -257,7 +153,7 @@ async def test_a_prompt_that_no_agent_can_take_is_told_on_the_card(house: House)
     for profile in (await house.ok("agent.profile.list"))["profiles"]:
         await house.ok("agent.profile.delete", id=profile["id"])
     await it.move("Build")
-    await _settled(it)
+    await settled(it)
     error = (await house.ok("task.get", id=it.id))["error"]
     assert error == "There is no agent profile: create one first."
 
@@ -278,7 +174,7 @@ async def test_a_tools_move_waits_for_the_turns_end_is_shown_and_applied_once(ho
     shown = await house.ok("task.get", id=it.id)
     assert shown["pending_move"] == {"workflow_step_id": ship, "by": "session"}
     assert (await it.where())[0] == "Plan"
-    await _allow(house, it.session)
+    await allow(house, it.session)
     await it.told("ask Go on?", "say shipped")
     await it.until("Ship", "REVIEW")
     assert "pending_move" not in await house.ok("task.get", id=it.id)
@@ -293,7 +189,7 @@ async def test_a_person_moves_at_once_and_withdraws_a_move_that_waits(house: Hou
     await house.until(it.session, "RUNNING")
     await request_move(house.ctx, task_id=it.id, step_id=it.steps["Ship"], by="session")
     assert "pending_move" not in await it.move("Build")
-    await _allow(house, it.session)
+    await allow(house, it.session)
     await it.until("Build", "REVIEW")
 
 
@@ -317,10 +213,10 @@ async def test_leaving_a_step_parks_what_waits_where_the_step_says_so(house: Hou
     await house.until(it.session, "RUNNING")
     await it.say("say later")
     await it.move("Build")
-    await _settled(it)
+    await settled(it)
     session = await house.ok("session.get", session_id=it.session)
     assert session["parked_reason"] == "the task left the step 'Plan'"
-    await _allow(house, it.session)
+    await allow(house, it.session)
     await it.until("Build", "REVIEW")
     assert await it.sent() == ["ask Go on?"]
 
@@ -347,7 +243,7 @@ async def test_steps_that_start_each_other_come_to_rest_with_the_reason_on_the_c
     async def error() -> bool:
         return (await it.row()).error is not None
 
-    await it._until(error, True)
+    await it.wait(error, True)
     prompts = await it.sent()
     assert len(prompts) == 1 + 20
     assert (await it.where())[1] == "REVIEW"
@@ -356,7 +252,7 @@ async def test_steps_that_start_each_other_come_to_rest_with_the_reason_on_the_c
     async def more() -> bool:
         return len(await it.sent()) >= 1 + 20 + 1 + 20
 
-    await it._until(more, True)
+    await it.wait(more, True)
 
 
 async def test_the_end_of_sessions_of_a_task_that_a_person_completed_is_owed_until_it_is_done(
@@ -385,7 +281,7 @@ async def test_what_is_only_counted_tells_nobody(house: House) -> None:
     await it.until("Build", "REVIEW")
     (session,) = (await house.ok("task.session.list", task_id=it.id))["sessions"]
     it.session = session["id"]
-    await _settled(it)
+    await settled(it)
     house.heard.all.clear()
     await it.say("say more")
     await it.told("say built", "say more")
@@ -402,7 +298,7 @@ async def test_two_sessions_that_complete_in_one_step_move_the_card_once_and_sta
     first, second = await it.launch("ask A?"), await it.launch("ask B?")
     for session_id in (first, second):
         await house.until(session_id, "RUNNING")
-    await asyncio.gather(_allow(house, first), _allow(house, second))
+    await asyncio.gather(allow(house, first), allow(house, second))
     await it.until("Build", "REVIEW")
     sent = [*await it.sent(first), *await it.sent(second)]
     assert sorted(sent) == ["ask A?", "ask B?", "sleep 0.2"]
@@ -440,5 +336,5 @@ async def test_a_turn_that_a_message_replaces_moves_no_card_and_leaves_a_move_wa
     assert await it.where() == ("Plan", "IN_PROGRESS")
     assert (await it.row()).pending_move is not None
     assert "REVIEW" not in [new for _, new in it.changes()]
-    await _allow(house, it.session)
+    await allow(house, it.session)
     await it.until("Ship", "REVIEW")

@@ -14,7 +14,7 @@ from kandev.core.errors import KandevError, StoreFault
 from kandev.storage.sql.inline import InlineStore, Point
 from kandev.usecases.owed_steps import do_owed
 from tests.gateway.house import WAIT_S, House, open_house
-from tests.usecases.board.test_steps import PLAN_AND_BUILD, Card, _allow, card
+from tests.usecases.board.cards import PLAN_AND_BUILD, Card, allow, card
 
 
 @dataclass
@@ -62,7 +62,7 @@ async def _scene(house: House, fault: OneFault, other_is_primary: bool) -> Card:
     cast(InlineStore, house.ctx.store)._hook = fault
     for _ in range(2):  # the decision itself may meet the fault, or be taken and said to have failed
         with contextlib.suppress(AssertionError):
-            await _allow(house, it.session)
+            await allow(house, it.session)
     await comes_to_rest(it)
     return it
 
