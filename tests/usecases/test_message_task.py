@@ -201,6 +201,7 @@ async def test_a_message_is_kept_without_blocks_and_with_its_sender(house: House
     listed = await house.ok("message.list", session_id=child.session_id)
     (message,) = [m for m in listed["messages"] if m["content"] == "say hi"]
     assert message["metadata"]["sender_task_id"] == parent.id
+    assert message["metadata"]["sender_session_id"] == parent.session_id
     assert message["metadata"]["sender_title"] == parent.task["title"]
     said = await kin.refused(
         parent, "message_task", task_id=child.id, prompt="<kandev-context></kandev-context>"

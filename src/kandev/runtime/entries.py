@@ -70,6 +70,8 @@ class Entries:
             metadata = {"entry_id": row.id, "queued_by": row.queued_by}
             if row.sender_task_id:
                 metadata["sender_task_id"] = row.sender_task_id
+                if row.sender_session_id:
+                    metadata["sender_session_id"] = row.sender_session_id
                 if (sender := self._tx.tasks.get(row.sender_task_id)) is not None:
                     metadata["sender_title"] = sender.title
             self._scribe.user(row.message_id, row.content, note.turn, metadata)
