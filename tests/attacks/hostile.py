@@ -162,7 +162,7 @@ def opened(mode: str) -> dict[str, Any]:
 
 def prompted(number: Any, params: dict[str, Any]) -> None:
     """Plays the text beside the reader."""
-    name, *words = params["prompt"][0]["text"].split(" ")
+    name, *words = params["prompt"][0]["text"].rpartition("</kandev-context>")[2].strip().split(" ")
     threading.Thread(target=DEEDS[name], args=(number, *words), daemon=True).start()
 
 

@@ -115,7 +115,7 @@ class Agent:
         """The first word says what the turn is; a turn whose step never misbehaves ends by itself."""
         self.prompts += 1
         self.current = number
-        word = params["prompt"][0]["text"].split()[0]
+        word = params["prompt"][0]["text"].rpartition("</kandev-context>")[2].split()[0]
         if word == "leave":
             os._exit(0)
         if word == "stay":  # until it is cancelled

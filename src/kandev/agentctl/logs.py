@@ -22,10 +22,21 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+GONE = "ASGI callable returned without completing handshake."
+"""uvicorn's word for a client that went away before its WebSocket stood: the backend gives up the lane of a
+launch that has failed. No error of ours."""
+
+
+def told(record: logging.LogRecord) -> bool:
+    """Whether a line of uvicorn's is written."""
+    return record.getMessage() != GONE
+
+
 def set_up(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("uvicorn.access").disabled = True
+    logging.getLogger("uvicorn.error").addFilter(told)
     # Of each frame to a reader that has just gone away it says so.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
