@@ -52,6 +52,22 @@ class Family:
         await self.house.until(session_id, "RUNNING" if prompt == WORKING else "WAITING_FOR_INPUT")
         return Member(task, session_id)
 
+    async def asking(self, parent: Member) -> Member:
+        """A child whose turn goes on until a permission is given (`allow`)."""
+        task, session_id = await self.house.started("ask May I?", **self.board, parent_id=parent.id)
+        async with asyncio.timeout(WAIT_S):
+            while (await self.house.until(session_id, "RUNNING")).get("waiting_for") != "permission":
+                await asyncio.sleep(0.01)
+        return Member(task, session_id)
+
+    async def allow(self, who: Member) -> None:
+        """What its agent asks for."""
+        listed = await self.house.ok("message.list", session_id=who.session_id)
+        (asked,) = [m["metadata"] for m in listed["messages"] if m["type"] == "permission_request"]
+        option = asked["options"][0]["option_id"]
+        given = {"request_id": asked["request_id"], "option_id": option}
+        await self.house.ok("permission.respond", session_id=who.session_id, **given)
+
     async def call(
         self, who: Member, tool: str, call_id: str | None = None, **arguments: Any
     ) -> dict[str, Any]:

@@ -273,16 +273,12 @@ async def test_behind_a_parked_queue_a_message_waits_and_an_interrupt_goes_ahead
 async def test_while_a_permission_is_open_a_message_waits_and_an_interrupt_does_not(house: House) -> None:
     kin = await family(house)
     parent = await kin.member()
-    task, session_id = await house.started("ask May I?", **kin.board, parent_id=parent.id)
-    child = Member(task, session_id)
-    async with asyncio.timeout(WAIT_S):
-        while (await house.until(session_id, "RUNNING")).get("waiting_for") != "permission":
-            await asyncio.sleep(0.01)
+    child = await kin.asking(parent)
     message = {"task_id": child.id, "prompt": "say hi"}
     assert (await kin.call(parent, "message_task", **message))["status"] == "queued"
     now = {"task_id": child.id, "prompt": "say now", "delivery_mode": "interrupt"}
     assert (await kin.call(parent, "message_task", **now))["status"] == "sent"
-    await house.until(session_id, "WAITING_FOR_INPUT")
+    await house.until(child.session_id, "WAITING_FOR_INPUT")
     said = [text for text in await kin.conversation(child) if text.startswith("say")]
     assert said == ["say now", "say hi"]
 

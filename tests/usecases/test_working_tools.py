@@ -291,6 +291,28 @@ async def test_a_final_step_is_entered_by_the_direct_parents_word_only(house: Ho
     assert (await house.ok("session.get", session_id=child.session_id))["state"] == "RUNNING"
 
 
+async def test_the_move_of_a_task_that_works_waits_for_the_end_of_its_turn(house: House) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    child = await kin.asking(parent)
+    found = await steps(kin, child)
+    first = (await house.ok("task.get", id=child.id))["workflow_step_id"]
+    (final,) = [s["workflow_step_id"] for s in found if s["final"]]
+    for by in (parent, child):
+        answer = await kin.call(by, "move_task", task_id=child.id, workflow_step_id=final)
+        assert answer == {
+            "task_id": child.id,
+            "workflow_step_id": first,
+            "state": "IN_PROGRESS",
+            "pending": True,
+        }
+        assert (await house.ok("task.get", id=child.id))["pending_move"]["by"] == by.session_id
+    await kin.allow(child)
+    await house.until(child.session_id, "COMPLETED")
+    task = await house.ok("task.get", id=child.id)
+    assert (task["workflow_step_id"], task["state"]) == (final, "COMPLETED")
+
+
 async def test_a_step_that_is_not_there_is_not_found(house: House) -> None:
     kin = await family(house)
     parent = await kin.member()

@@ -127,8 +127,8 @@ def _may_complete(caller: Caller, task: Task) -> None:
     """Completing a task ends its sessions, whatever they are doing."""
     if task.id == caller.task_id:
         raise Forbidden(
-            "Completing your own task would end this session in the middle of its turn: end your turn, and "
-            "leave the task to whoever reviews it."
+            "Completing your own task would end this session in the middle of its turn: end your turn, or "
+            "move the task to a final step, which waits for that."
         )
     if task.parent_id != caller.task_id:
         raise Forbidden("Completing a task ends its sessions: only its direct parent may do that.")
@@ -140,7 +140,8 @@ async def move(ctx: Context, caller: Caller, asked: arguments.MoveTask) -> resul
         task = reach.task(tx, caller.task_id, asked.task_id)
         step = finding.step(tx, asked.workflow_step_id)
         reach.workflow(tx, caller.task_id, step.workflow_id)
-        if step.final and step.id != task.workflow_step_id:
+        # Its own move waits for the end of its turn, so that it ends nothing.
+        if step.final and step.id != task.workflow_step_id and task.id != caller.task_id:
             _may_complete(caller, task)
 
     await ctx.store.read(look)

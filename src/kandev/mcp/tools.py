@@ -154,9 +154,10 @@ _ALL: Final = (
     Tool(
         "move_task_kandev",
         "Move a task",
-        "Moves a task to a step of a workflow of your workspace; while the task has a turn, at its end "
-        "(`pending`). A step that is final completes the task and ends its sessions, so only its direct "
-        "parent may move it there.",
+        "Moves a task to a step of a workflow of your workspace: at once, or, while a turn of the task runs, "
+        "at the end of that turn (`pending`; a later move takes the place of one that waits). A step that is "
+        "final completes the task and ends its sessions, so only the task itself and its direct parent may "
+        "move it there.",
         arguments.MoveTask,
         results.Moved,
         destructive=True,
