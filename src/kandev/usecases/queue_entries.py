@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kandev.core import payloads
+from kandev.core.context_block import strip
 from kandev.core.effects import Reply
 from kandev.core.errors import Conflict, Invalid, NotFound
 from kandev.core.inputs import Ask, AutoRun, Clear, Drain, Edit, Remove, Reorder, SendNow
@@ -44,6 +45,7 @@ def queue_payload(tx: Tx, record: SessionRecord, queue_max: int) -> dict[str, An
 
 async def update_entry(ctx: Context, *, session_id: str, entry_id: str, content: str) -> dict[str, Any]:
     """`{success, entry_id}`. Raises Invalid (nothing to say), NotFound; Conflict when it waits no more."""
+    content = strip(content)
     something(content)
     return await _changed(ctx, session_id, entry_id, lambda ask: Edit(ask, entry_id, content))
 
