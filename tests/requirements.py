@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.requirements_coordination import QUESTIONS, RACES
+from tests.requirements_coordination import HOLES, QUESTIONS, RACES
 from tests.requirements_later import LATER
 from tests.requirements_mcp import MCP
 from tests.requirements_survival import SURVIVAL
@@ -32,6 +32,7 @@ class Requirement:
 BUILT: dict[str, str] = {
     "survival": SURVIVAL,
     "turn control: interrupts": RACES,
+    "turn control: holes of earlier drafts": HOLES,
     "contract §2: questions": QUESTIONS,
     "contract §4: tools": MCP,
     "cancel: protocol": """

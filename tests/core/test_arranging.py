@@ -93,6 +93,7 @@ def test_the_switch_on_releases_what_a_cancel_parked() -> None:
     assert s.saying == ("D",) and s.s.parked is None
 
 
+@pytest.mark.proves("HOLE-26")
 def test_the_switch_on_opens_a_completed_session_that_has_something_to_say() -> None:
     s = three()(Stop("stop", Outcome.COMPLETED))(Gone("s.1"))
     assert s.wire == "COMPLETED" and s.queued

@@ -124,7 +124,7 @@ def test_an_open_permission_is_cancelled_with_its_turn() -> None:
     }
 
 
-@pytest.mark.proves("TURN-starting")
+@pytest.mark.proves("TURN-starting", "HOLE-28")
 @pytest.mark.field("A17", "A35", "B19")
 def test_during_the_start_the_prompt_waits_parked_and_the_start_goes_on() -> None:
     s = starting()(Cancel("c"))
@@ -245,7 +245,7 @@ def test_a_cancel_that_fails_leaves_the_turn_as_if_nobody_had_asked() -> None:
     assert s.closed[0].cause == "agent" and not s.lines
 
 
-@pytest.mark.proves("INV-4")
+@pytest.mark.proves("INV-4", "HOLE-19")
 def test_the_failure_of_an_earlier_attempt_is_history() -> None:
     s = running()(Cancel("c1"))
     s(CancelFailed(s.ref, 1))(Cancel("c2"))
@@ -387,6 +387,7 @@ def test_reports_of_an_earlier_turn_change_nothing_of_the_present_one() -> None:
         s.ignores(late)
 
 
+@pytest.mark.proves("HOLE-13")
 def test_a_replayed_frame_is_history() -> None:
     s = running()
     asked = frame(3, permission(s.ref))

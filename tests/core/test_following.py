@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kandev.core import following
 from kandev.core.effects import Claimed, Enqueued, Reply, TurnClosed
 from kandev.core.following import Follow
@@ -39,6 +41,7 @@ def test_a_steps_prompt_is_the_next_turn_and_what_waits_comes_behind_it() -> Non
     assert s.turn.ref.generation == story.ref.generation + 1
 
 
+@pytest.mark.proves("HOLE-24")
 def test_an_entry_that_loses_the_next_turn_to_the_step_hears_that_it_waits() -> None:
     story = running()
     turn = story.ref

@@ -117,7 +117,7 @@ def test_i2_at_the_deadline_the_sender_hears_queued_and_the_delivery_goes_on() -
     assert s.saying == ("P",)
 
 
-@pytest.mark.proves("RACE-I3")
+@pytest.mark.proves("RACE-I3", "HOLE-24")
 def test_i3_a_cancel_that_fails_lets_the_turn_go_on_and_its_end_delivers_in_order() -> None:
     s = interrupted()
     s(CancelFailed(s.ref, 1, "the pipe is full"))
@@ -128,7 +128,7 @@ def test_i3_a_cancel_that_fails_lets_the_turn_go_on_and_its_end_delivers_in_orde
     assert s.saying == ("P",)
 
 
-@pytest.mark.proves("RACE-I3")
+@pytest.mark.proves("RACE-I3", "HOLE-19")
 def test_a_late_failure_of_an_older_cancel_is_history() -> None:
     s = interrupted()
     s(CancelFailed(s.ref, 1))
@@ -179,7 +179,7 @@ def test_i6_during_a_persons_cancel_the_message_is_queued_and_parked_with_the_re
     assert s.wire == "WAITING_FOR_INPUT" and s.queued == ("D", "P") and s.s.parked
 
 
-@pytest.mark.proves("RACE-I9a")
+@pytest.mark.proves("RACE-I9a", "HOLE-4")
 def test_i9a_two_interrupts_of_one_turn_go_out_together_in_order() -> None:
     s = interrupted()
     interrupt(s, "Q")
@@ -255,7 +255,7 @@ def test_i14_a_process_that_dies_during_the_cancel_loses_nothing(code: int | Non
     assert s.saying == ("P",)
 
 
-@pytest.mark.proves("RACE-I16")
+@pytest.mark.proves("RACE-I16", "HOLE-28")
 def test_i16_a_starting_child_gets_its_first_message_and_the_interrupt_as_one_prompt() -> None:
     s = interrupt(starting())
     assert "P" not in s.said and not s.owes(CancelTurn)
@@ -289,7 +289,7 @@ def test_an_interrupt_that_noted_an_older_turn_does_not_join_a_launch() -> None:
     assert s.said["P"] == "queued"
 
 
-@pytest.mark.proves("RACE-I17", "TURN-silent-joined")
+@pytest.mark.proves("RACE-I17", "TURN-silent-joined", "HOLE-3")
 def test_i17_a_persons_cancel_outranks_the_interrupt() -> None:
     s = interrupted()
     s(Cancel("c", "Ada"))
@@ -336,6 +336,7 @@ def test_on_an_idle_session_an_interrupt_is_a_message(begin: Any) -> None:
     assert s.saying == ("P",)
 
 
+@pytest.mark.proves("HOLE-5")
 def test_on_a_parked_session_an_interrupt_jumps_and_the_parked_ones_stay() -> None:
     s = interrupt(parked())
     assert s.saying == ("P",) and s.queued == ("D",) and s.s.parked
@@ -370,6 +371,7 @@ def test_an_open_question_is_cancelled_and_then_the_turn(end: str) -> None:
     assert s.owes(CancelTurn) and not s.s.questions
 
 
+@pytest.mark.proves("HOLE-8")
 @pytest.mark.parametrize("away", [Remove("r", "P"), Clear("r")])
 def test_an_interrupting_message_that_is_taken_back_leaves_the_turn_ending_and_the_queue_going_on(
     away: Any,

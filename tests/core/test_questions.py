@@ -104,6 +104,7 @@ def test_i8_an_accepted_recovery_that_still_runs_is_interrupted_at_once() -> Non
     assert s.saying == ("P",)
 
 
+@pytest.mark.proves("HOLE-29")
 def test_a_question_that_its_turn_left_open_keeps_the_queue_waiting() -> None:
     s = left_open()
     assert s.wire == "WAITING_FOR_INPUT" and views.waiting_for(s.s) == "question"
@@ -135,6 +136,7 @@ def test_a_cancel_closes_the_question_and_parks_what_waits(begin: Any) -> None:
     s.refuses(answer(), "not_found")
 
 
+@pytest.mark.proves("HOLE-22")
 def test_an_answer_in_hand_survives_a_persons_cancel_and_waits_parked() -> None:
     s = asked()(answer())(Cancel("c"))(QuestionDone("q", False))
     assert s.said["A"] == "queued"
@@ -142,6 +144,7 @@ def test_an_answer_in_hand_survives_a_persons_cancel_and_waits_parked() -> None:
     assert s.queued == ("D", "A") and s.s.parked
 
 
+@pytest.mark.proves("HOLE-22")
 @pytest.mark.parametrize("taken", [False, None])
 def test_an_answer_whose_process_is_gone_has_an_unknown_fate(taken: bool | None) -> None:
     s = asked()(answer())(Exited("s.1", 7))(Gone("s.1", exit_code=7))
@@ -174,6 +177,7 @@ def test_without_a_turn_that_goes_on_nothing_can_be_asked(begin: Any) -> None:
     begin().refuses(AskPerson("call", "q"), "conflict")
 
 
+@pytest.mark.proves("HOLE-20")
 def test_a_stop_closes_the_question() -> None:
     s = left_open()(Exited("s.1"))(Gone("s.1"))(Stop("stop"))
     assert s.said["stop"] == "stopped" and not s.s.questions and not s.timers

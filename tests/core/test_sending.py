@@ -189,6 +189,7 @@ def test_who_waits_for_a_removed_entry_hears_so() -> None:
 # -- refused prompts ------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("HOLE-1")
 @pytest.mark.field("C03")
 def test_a_refused_entry_is_back_in_its_place_and_tried_again_later() -> None:
     s = refused_once()(message("E", "peer"))
@@ -204,6 +205,7 @@ def test_each_attempt_has_a_generation_of_its_own() -> None:
     assert s.s.generation == before + 1
 
 
+@pytest.mark.proves("HOLE-1")
 @pytest.mark.field("C09")
 def test_after_three_retries_the_queue_is_parked_with_the_reason() -> None:
     s = refused_once()

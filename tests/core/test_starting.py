@@ -140,6 +140,7 @@ def test_a_process_that_dies_in_a_turn_ends_it_and_says_how() -> None:
     assert s.wire == "WAITING_FOR_INPUT" and s.queued == ("D",) and s.s.parked and s.has(Review)
 
 
+@pytest.mark.proves("HOLE-15")
 def test_what_the_journal_still_said_counts_before_the_end() -> None:
     s = running()(Exited("s.1"))
     s(frame(2, Output(s.ref, CHUNK)))
@@ -172,6 +173,7 @@ def test_reports_of_an_earlier_execution_are_history() -> None:
     s.ignores(frame(99, Exited("s.1"), "s.1"))
 
 
+@pytest.mark.proves("HOLE-12")
 def test_frames_are_followed_only_once_the_process_is_up() -> None:
     s = starting()
     s.ignores(frame(7, Said("s.1", Notice("x"))))
@@ -187,7 +189,7 @@ def test_each_journal_is_read_from_its_beginning() -> None:
 # -- the end of a turn ------------------------------------------------------------------------------
 
 
-@pytest.mark.proves("MESSAGE-failed-turn-parks", "RACE-I19")
+@pytest.mark.proves("MESSAGE-failed-turn-parks", "RACE-I19", "HOLE-6")
 def test_a_failed_turn_parks_the_queue_with_the_reason() -> None:
     s = running()(message("A"))(message("B"))
     s(Ended(s.ref, "error", "429 too many requests"))
@@ -202,6 +204,7 @@ def test_an_agent_that_interrupts_its_own_turn_parks_nothing() -> None:
     assert s.saying == ("A",) and s.lines == ["The agent interrupted its own turn."]
 
 
+@pytest.mark.proves("HOLE-2")
 @pytest.mark.field("C55")
 def test_an_end_implies_that_the_prompt_was_taken() -> None:
     s = dispatching()
@@ -209,6 +212,7 @@ def test_an_end_implies_that_the_prompt_was_taken() -> None:
     assert s.fates == {"M": "delivered"} and not s.s.turn
 
 
+@pytest.mark.proves("HOLE-2")
 @pytest.mark.field("C55")
 def test_output_implies_that_the_prompt_was_taken() -> None:
     s = dispatching()
@@ -216,6 +220,7 @@ def test_output_implies_that_the_prompt_was_taken() -> None:
     assert s.fates == {"M": "delivered"} and s.s.phase is Phase.RUNNING
 
 
+@pytest.mark.proves("HOLE-2")
 def test_acceptance_told_twice_is_told_once() -> None:
     s = running()
     s(Taken(s.ref))
@@ -264,6 +269,7 @@ def test_an_own_turn_begins_only_on_an_idle_agent(begin: type[Story]) -> None:
     begin().ignores(OwnTurn(OWN))
 
 
+@pytest.mark.proves("HOLE-23")
 def test_two_own_turns_are_two_turns() -> None:
     second = TurnRef("s.1", 0, "o2")
     s = busy_by_itself()(Ended(OWN))(OwnTurn(second))

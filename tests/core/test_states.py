@@ -114,7 +114,7 @@ ROWS: list[tuple[Callable[[], Story], str, Callable[[Story], None], str]] = [
 ]
 
 
-@pytest.mark.proves("STATE-table")
+@pytest.mark.proves("STATE-table", "HOLE-25")
 @pytest.mark.parametrize("begin, old, happens, new", ROWS)
 def test_each_row_of_the_state_table_can_happen(
     begin: Callable[[], Story], old: str, happens: Callable[[Story], None], new: str

@@ -75,7 +75,7 @@ def test_without_a_process_nothing_runs_and_nothing_changes(begin: type[Story]) 
     begin().refuses(Stop("x"), "not_running")
 
 
-@pytest.mark.proves("STOP-retry")
+@pytest.mark.proves("STOP-retry", "HOLE-20")
 def test_a_session_that_would_try_again_by_itself_is_stopped_and_the_timer_is_gone() -> None:
     s = refused_and_asleep()
     assert s.timers == {"retry"}
@@ -113,7 +113,7 @@ def test_whatever_comes_after_a_stop_is_history() -> None:
     assert s.wire == "CANCELLED" and s.queued == ("Q",) and not s.owed and not s.has(Line)
 
 
-@pytest.mark.proves("STOP-claimed", "INV-2")
+@pytest.mark.proves("STOP-claimed", "INV-2", "HOLE-21")
 @pytest.mark.field("C03", "C15")
 @pytest.mark.parametrize(
     "taken, queue, fate", [(False, ("Q", "Z"), None), (True, ("Z",), "delivered"), (None, ("Z",), "unknown")]
@@ -167,6 +167,7 @@ def test_what_is_left_after_a_teardown_is_named() -> None:
     assert over[0].survivors == ("pid 7 (sleep)",)
 
 
+@pytest.mark.proves("HOLE-27")
 @pytest.mark.field("D19", "E05")
 def test_a_process_that_cannot_be_proven_gone_is_still_tried() -> None:
     s = running()(Stop("x"))(Expired(Timer("close", "s.1")))
@@ -190,6 +191,7 @@ def test_a_process_that_was_looked_at_is_not_lost_however_long_its_last_words_ar
     s.ignores(Expired(deadline))
 
 
+@pytest.mark.proves("HOLE-27")
 def test_a_lost_process_can_be_stopped_too() -> None:
     s = waiting()(Exited("s.1"))(Expired(Timer("close", "s.1")))(Stop("x"))
     assert s.said["x"] == "stopped" and s.s.launch is Launch.LOST and s.owes(Teardown)
@@ -228,6 +230,7 @@ def test_force_is_asked_for_and_forgotten_with_the_process() -> None:
 # -- and then ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("HOLE-21")
 @pytest.mark.field("D19")
 def test_a_resume_after_a_stop_waits_for_the_old_process() -> None:
     s = running()(Stop("x"))(Resume("r"))
@@ -236,6 +239,7 @@ def test_a_resume_after_a_stop_waits_for_the_old_process() -> None:
     assert s.owed == (Start("s.2"),)
 
 
+@pytest.mark.proves("HOLE-25")
 @pytest.mark.parametrize("taken", [False, None, True])
 def test_a_resume_while_the_stop_is_not_settled_drains_everything_in_order(taken: bool | None) -> None:
     s = waiting()(message("Q"))(message("Z"))(Stop("x"))
@@ -280,6 +284,7 @@ def test_a_stop_during_the_escalation_of_a_cancel_ends_the_session() -> None:
 # -- completing ------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("HOLE-26")
 def test_completing_parks_what_waits_and_what_comes_back() -> None:
     s = waiting()(message("Q"))(Stop("x", Outcome.COMPLETED))
     assert s.wire == "COMPLETED"

@@ -177,7 +177,7 @@ def works_in_two(board: Board) -> Iterator[None]:
     board.sessions["b"] = "RUNNING"
 
 
-@pytest.mark.proves("STATE-task")
+@pytest.mark.proves("STATE-task", "HOLE-31")
 def test_a_task_never_lands_in_review_beside_work() -> None:
     for board, order in orders(ends("a"), ends("c"), works("b")):
         assert board.task.state == "IN_PROGRESS", order
@@ -196,6 +196,7 @@ def test_a_launch_that_fails_beside_ends_leaves_no_work_behind() -> None:
         assert board.task.state == "REVIEW", (order, board.task.state)
 
 
+@pytest.mark.proves("HOLE-31")
 def test_in_two_transactions_a_working_task_would_land_in_review() -> None:
     states = {board.task.state for board, _ in orders(ends("a"), ends("c"), works_in_two)}
     assert "REVIEW" in states

@@ -369,6 +369,7 @@ def orders(*ops: Op) -> Iterator[tuple[House, tuple[int, ...]]]:
         yield house, order
 
 
+@pytest.mark.proves("HOLE-32")
 def test_two_turns_that_complete_in_one_step_move_the_card_once() -> None:
     for house, order in orders(turn("a"), turn("b")):
         beside = order in {(0, 1, 0, 1), (0, 1, 1, 0), (1, 0, 0, 1), (1, 0, 1, 0)}

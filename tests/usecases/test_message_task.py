@@ -122,6 +122,7 @@ async def test_without_a_session_the_primary_is_meant_unless_it_is_over(house: H
     assert "CANCELLED" in await kin.refused(parent, "message_task", **named), "it is never redirected"
 
 
+@pytest.mark.proves("HOLE-34")
 async def test_the_same_key_is_one_message_also_when_another_session_became_primary(house: House) -> None:
     kin = await family(house)
     parent = await kin.member()

@@ -25,7 +25,7 @@ async def test_a_cancelled_turn_ends_and_the_same_process_takes_the_next_prompt(
     assert "Exited" not in kinds(follower.frames)
 
 
-@pytest.mark.proves("CTL-fence-cancel-generation")
+@pytest.mark.proves("CTL-fence-cancel-generation", "HOLE-16")
 @pytest.mark.field("B19")
 async def test_a_cancel_that_overtakes_its_prompt_makes_it_void(world: World) -> None:
     await start(world)
@@ -147,7 +147,7 @@ async def test_an_automatic_approval_takes_the_narrower_option(world: World) -> 
         await follower.until_said("outcome: selected allow_once")
 
 
-@pytest.mark.proves("CTL-fence-own-permissions", "TURN-open-permission")
+@pytest.mark.proves("CTL-fence-own-permissions", "TURN-open-permission", "HOLE-18")
 @pytest.mark.field("B33", "B35")
 async def test_a_cancel_answers_the_open_permission_first(world: World) -> None:
     up = await start(world)
@@ -178,7 +178,7 @@ async def test_a_late_decision_does_not_fit_a_request_of_the_next_process(world:
         await second.until_said("outcome: selected reject_once")
 
 
-@pytest.mark.proves("CTL-fence-own-permissions")
+@pytest.mark.proves("CTL-fence-own-permissions", "HOLE-18")
 @pytest.mark.field("B33")
 async def test_a_permission_asked_under_a_cancel_is_answered_by_agentctl(world: World) -> None:
     up = await start(world)
@@ -202,6 +202,7 @@ async def test_late_words_of_an_ended_turn_stay_its_own(world: World) -> None:
     assert kinds(follower.frames)[-1] == "Output"
 
 
+@pytest.mark.proves("HOLE-23")
 async def test_a_turn_that_the_agent_begins_by_itself_is_reported_with_its_end(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "wake 0.6 good morning")

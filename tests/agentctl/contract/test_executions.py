@@ -31,7 +31,7 @@ async def test_a_repeated_start_answers_the_same_execution(world: World) -> None
     assert [(one.execution, one.session_id, one.state) for one in running] == [("e1", "s1", "ready")]
 
 
-@pytest.mark.proves("CTL-fence-instance-id")
+@pytest.mark.proves("CTL-fence-instance-id", "HOLE-10")
 async def test_a_start_that_was_overtaken_by_its_end_is_refused(world: World) -> None:
     await start(world, "other")
     with pytest.raises(UnknownExecution):
@@ -63,7 +63,7 @@ async def test_a_forgotten_execution_does_not_start_again(world: World) -> None:
         await world.agents.cancel(turn(1), SOON)
 
 
-@pytest.mark.proves("CTL-stop", "CTL-process-exited")
+@pytest.mark.proves("CTL-stop", "CTL-process-exited", "HOLE-15")
 async def test_an_end_keeps_the_journal_and_its_last_frame_is_the_exit(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "say hi\ndeaf 60")
@@ -78,7 +78,7 @@ async def test_an_end_keeps_the_journal_and_its_last_frame_is_the_exit(world: Wo
     assert not (await world.agents.prompt(turn(2), "d2", "say more", SOON)).taken
 
 
-@pytest.mark.proves("CTL-process-exited")
+@pytest.mark.proves("CTL-process-exited", "HOLE-15")
 @pytest.mark.field("B41")
 async def test_an_agent_that_exits_in_a_turn_is_reported_after_all_it_said(world: World) -> None:
     up = await start(world)
@@ -114,7 +114,7 @@ async def test_a_follower_goes_on_behind_what_it_has_committed(world: World) -> 
     assert [frame.seq for frame in second.frames] == [4, 5]
 
 
-@pytest.mark.proves("CTL-stream")
+@pytest.mark.proves("CTL-stream", "HOLE-13")
 async def test_what_was_not_committed_is_sent_again(world: World) -> None:
     up = await start(world)
     assert await prompt(world, 1, "say one")
@@ -125,7 +125,7 @@ async def test_what_was_not_committed_is_sent_again(world: World) -> None:
     assert second.frames == follower.frames
 
 
-@pytest.mark.proves("CTL-fence-journal-id")
+@pytest.mark.proves("CTL-fence-journal-id", "HOLE-12")
 async def test_another_journal_means_that_the_execution_is_gone(world: World) -> None:
     await start(world)
     with pytest.raises(UnknownExecution):

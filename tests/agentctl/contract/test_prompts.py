@@ -39,7 +39,7 @@ async def test_a_repeated_dispatch_id_gets_its_first_answer_and_is_not_prompted_
     assert kinds(follower.frames).count("Taken") == 2
 
 
-@pytest.mark.proves("CTL-fence-refusal-for-ever", "CTL-prompt")
+@pytest.mark.proves("CTL-fence-refusal-for-ever", "CTL-prompt", "HOLE-9")
 async def test_a_refused_prompt_is_refused_for_ever_also_as_a_delayed_copy(world: World) -> None:
     await start(world)
     assert await prompt(world, 1, "sleep 60")
@@ -52,7 +52,7 @@ async def test_a_refused_prompt_is_refused_for_ever_also_as_a_delayed_copy(world
     assert await prompt(world, 3, "say three")
 
 
-@pytest.mark.proves("CTL-dispatch", "CTL-fence-refusal-for-ever")
+@pytest.mark.proves("CTL-dispatch", "CTL-fence-refusal-for-ever", "HOLE-9")
 async def test_a_negative_answer_about_a_dispatch_is_for_ever(world: World) -> None:
     await start(world)
     assert await world.agents.dispatched(turn(1), "d1", SOON) is False
@@ -79,7 +79,7 @@ async def test_a_failing_prompt_ends_with_the_agents_sentence(world: World) -> N
     assert "rate limit exceeded" in (ended.error or "")
 
 
-@pytest.mark.proves("CTL-fence-epoch")
+@pytest.mark.proves("CTL-fence-epoch", "HOLE-14")
 @pytest.mark.field("D15", "D17")
 async def test_an_old_backend_can_do_nothing(world: World) -> None:
     up = await start(world)
@@ -107,7 +107,7 @@ async def test_an_old_backends_copy_of_a_known_dispatch_still_gets_its_answer(wo
     assert (await world.agents.prompt(turn(1), "d1", "sleep 60", SOON)).taken
 
 
-@pytest.mark.proves("CTL-instances")
+@pytest.mark.proves("CTL-instances", "HOLE-11")
 async def test_an_unknown_execution_is_never_a_refusal(world: World) -> None:
     await start(world)
     agents, nobody = world.agents, turn(1, "nobody")

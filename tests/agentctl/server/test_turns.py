@@ -30,7 +30,7 @@ async def test_a_cancel_waits_until_the_prompt_is_written(host: Host) -> None:
     assert agent.cancels[0] >= agent.prompted_at
 
 
-@pytest.mark.proves("TURN-repeated")
+@pytest.mark.proves("TURN-repeated", "HOLE-17")
 @pytest.mark.field("B07", "B23")
 async def test_a_cancel_is_repeated_until_the_end_and_never_after_it(host: Host) -> None:
     await host.create()
@@ -48,6 +48,7 @@ async def test_a_cancel_is_repeated_until_the_end_and_never_after_it(host: Host)
     assert len(agent.cancels) == written
 
 
+@pytest.mark.proves("HOLE-17")
 @pytest.mark.field("B07", "B21")
 async def test_a_prompt_keeps_a_settle_gap_behind_a_written_cancel(host: Host) -> None:
     await host.create()

@@ -83,6 +83,7 @@ async def test_a_cancel_that_hangs_is_answered_at_its_deadline_and_a_stop_before
     await finished(running)
 
 
+@pytest.mark.proves("HOLE-27")
 @pytest.mark.field("E21", "D19")
 @detangle.test(runs=RUNS, database=False)
 async def test_an_end_that_is_never_proven_starts_nothing_beside_it() -> None:

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.proves("INV-5", "INV-2")
 RUNS = 100
 
 
+@pytest.mark.proves("HOLE-30")
 @pytest.mark.field("A07", "B27")
 @detangle.test(runs=RUNS, database=False)
 async def test_no_prompt_leaves_after_a_stops_commit_and_no_message_is_lost() -> None:
@@ -170,6 +171,7 @@ async def test_an_actor_retires_only_when_nothing_is_under_way() -> None:
     assert rig.actor.idle and not rig.live and rig.performing == 0
 
 
+@pytest.mark.proves("HOLE-30")
 @detangle.test(runs=RUNS, database=False)
 async def test_effects_that_are_not_owed_any_more_are_cancelled() -> None:
     rig = Rig()
@@ -182,6 +184,7 @@ async def test_effects_that_are_not_owed_any_more_are_cancelled() -> None:
     assert rig.performing == 0 and any(isinstance(e, Follow) for e in rig.ended)
 
 
+@pytest.mark.proves("HOLE-30")
 @pytest.mark.field("B29")
 @detangle.test(runs=RUNS, database=False)
 async def test_asks_that_come_together_are_committed_one_by_one() -> None:

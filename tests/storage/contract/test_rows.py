@@ -140,6 +140,7 @@ async def test_an_external_id_is_unique_within_its_workspace(store: Store) -> No
         await store.write(lambda tx: tx.tasks.insert(task("t3", external_id="X")))
 
 
+@pytest.mark.proves("HOLE-34")
 @pytest.mark.parametrize("sender", [None, "t9"])
 async def test_an_idempotency_key_is_unique_per_sender_and_task(store: Store, sender: str | None) -> None:
     first = entry(key="k", sender_task_id=sender)
