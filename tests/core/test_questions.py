@@ -115,6 +115,15 @@ def test_a_question_that_its_turn_left_open_keeps_the_queue_waiting() -> None:
     assert s.saying == ("A",) and len(s.queued) == 3
 
 
+@pytest.mark.proves("HOLE-29")
+def test_a_message_while_the_agent_waits_in_its_call_begins_no_second_turn() -> None:
+    s = asked()
+    begun = s.ref
+    s(message("E", "person"))(message("F", "peer"))
+    assert s.said["E"] == s.said["F"] == "queued"
+    assert s.ref == begun and s.prompts == [("M",)] and s.queued == ("D", "E", "F")
+
+
 def test_an_open_question_outlives_the_sleep_of_its_agent() -> None:
     s = left_open()
     s(Expired(Timer("idle", "s.1:0")))
@@ -142,6 +151,18 @@ def test_an_answer_in_hand_survives_a_persons_cancel_and_waits_parked() -> None:
     assert s.said["A"] == "queued"
     s(Ended(s.ref, "cancelled"))
     assert s.queued == ("D", "A") and s.s.parked
+
+
+@pytest.mark.proves("HOLE-22")
+@pytest.mark.parametrize("served", [True, False])
+def test_an_answer_in_hand_survives_a_second_question(served: bool) -> None:
+    s = asked()(answer())(AskPerson("call 2", "q2", {"question": "And?"}))
+    assert s.said["call 2"] == "asked" and s.owes(HandAnswer)
+    s(QuestionDone("q", served))
+    if not served:  # the agent may hang in its first call: its turn ends, and what it asked with it
+        s(Ended(s.ref, "cancelled"))(Taken(s.ref))
+    assert s.fates["A"] == "delivered" and s.said["A"] == "sent"
+    assert (views.waiting_for(s.s) == "question") == served
 
 
 @pytest.mark.proves("HOLE-22")

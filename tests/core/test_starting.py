@@ -6,6 +6,7 @@ import pytest
 
 from kandev.core import decide, machines, views
 from kandev.core.effects import (
+    CancelTurn,
     ExecutionOver,
     Follow,
     LaunchOver,
@@ -25,6 +26,7 @@ from kandev.core.inputs import (
     Exited,
     Expired,
     Gone,
+    Interrupt,
     LaunchFailed,
     Output,
     OwnTurn,
@@ -275,6 +277,16 @@ def test_two_own_turns_are_two_turns() -> None:
     s = busy_by_itself()(Ended(OWN))(OwnTurn(second))
     s.ignores(Ended(OWN))
     assert s.ref == second and views.turn_id(OWN) != views.turn_id(second)
+
+
+@pytest.mark.proves("HOLE-23")
+def test_an_interrupt_that_noted_one_own_turn_spares_the_next() -> None:
+    second = TurnRef("s.1", 0, "o2")
+    s = busy_by_itself()(Ended(OWN))(OwnTurn(second))
+    s(replace(message("P", "peer"), interrupt=Interrupt(OWN)))
+    assert s.said["P"] == "queued" and s.ref == second and not s.owes(CancelTurn)
+    s(Ended(second, "idle"))
+    assert s.saying == ("P",)
 
 
 # -- after a crash of the backend ----------------------------------------------------------------------

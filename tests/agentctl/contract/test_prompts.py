@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kandev.core import inputs
-from kandev.ports.execution import UnknownExecution, Unreachable
+from kandev.ports.execution import LaunchRefused, UnknownExecution, Unreachable
 from tests.agentctl.contract.worlds import SOON, World, following, kinds, prompt, start, turn
 
 pytestmark = pytest.mark.proves("CTL-one-suite")
@@ -87,6 +87,8 @@ async def test_an_old_backend_can_do_nothing(world: World) -> None:
     assert await new.known(SOON)
     old = world.agents
     assert not (await old.prompt(turn(1), "d1", "say old", SOON)).taken
+    with pytest.raises((LaunchRefused, Unreachable)):
+        await start(world, "e2")
     for attempt in (
         old.cancel(turn(1), SOON),
         old.end("e1", force=True, deadline=SOON),
@@ -96,6 +98,7 @@ async def test_an_old_backend_can_do_nothing(world: World) -> None:
     ):
         with pytest.raises(Unreachable):
             await attempt
+    assert [one.execution for one in await new.known(SOON)] == ["e1"]
     assert (await new.prompt(turn(2), "d2", "say new", SOON)).taken
 
 
