@@ -272,7 +272,7 @@ def test_i16_a_launch_that_fails_keeps_both() -> None:
     assert s.said["P"] == "queued" and s.queued == ("M", "P") and s.wire == "FAILED"
 
 
-@pytest.mark.proves("RACE-I16")
+@pytest.mark.proves("RACE-I16", "HOLE-28")
 def test_i16_a_session_that_starts_again_says_what_woke_it_and_then_the_interrupt() -> None:
     s = asleep()(message("N", "peer"))
     interrupt(s)

@@ -49,6 +49,18 @@ async def test_a_cancel_is_repeated_until_the_end_and_never_after_it(host: Host)
 
 
 @pytest.mark.proves("HOLE-17")
+async def test_a_cancel_that_is_about_to_be_written_at_the_turns_end_is_not(host: Host) -> None:
+    await host.create()
+    agent, instance = host.agent(), host.instances.get("e1")
+    await host.prompt(1)
+    turn = instance.turns.current
+    assert turn is not None
+    await agent.ends()
+    await instance._cancelling._write(turn)
+    assert agent.cancels == []
+
+
+@pytest.mark.proves("HOLE-17")
 @pytest.mark.field("B07", "B21")
 async def test_a_prompt_keeps_a_settle_gap_behind_a_written_cancel(host: Host) -> None:
     await host.create()
@@ -144,6 +156,18 @@ async def test_a_turns_end_closes_its_permission_and_a_later_answer_is_told_so(h
     assert (late.status, late.reason) == (409, "already_answered")
     await eventually(lambda: agent.answers == [("p1", "cancelled")])
     assert host.kinds()[-2:] == ["permission_resolved", "turn_ended"]
+
+
+@pytest.mark.proves("HOLE-18", "CTL-fence-own-permissions")
+async def test_a_permission_asked_behind_its_turns_end_is_cancelled_at_once(host: Host) -> None:
+    await host.create()
+    agent = host.agent()
+    await host.prompt(1)
+    await agent.ends()
+    await agent.asks("p1")
+    assert host.kinds()[-3:] == ["turn_ended", "permission_request", "permission_resolved"]
+    await eventually(lambda: agent.answers == [("p1", "cancelled")])
+    assert (await host.prompt(2)).status == 202
 
 
 @pytest.mark.field("B35")
