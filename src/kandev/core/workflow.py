@@ -228,6 +228,12 @@ def _auto_start(task: Task, due: OwedEnter, to: Step) -> tuple[Task, OwedEnter, 
     start = next(iter(found), None)
     if start is None or task.archived_at is not None:
         return task, due, ignored
+    if task.state == "BLOCKED":
+        sentence = (
+            f"The step {to.name!r} did not start the agent: the task is BLOCKED; give it another state and "
+            "send a message to go on."
+        )
+        return replace(task, error=sentence), due, (*ignored, sentence)
     if task.automatic >= AUTOMATIC_PROMPTS:
         sentence = (
             f"The step {to.name!r} did not start the agent: the workflow has sent {task.automatic} prompts "
