@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-STEPS: Final = frozenset({"coordination", "coordinator stop", "user interface", "retention", "service units"})
+STEPS: Final = frozenset({"coordinator stop", "user interface", "retention", "service units"})
 """What is to come, by name."""
 
 
@@ -162,14 +162,11 @@ C19 Messages are ignored by an idle session.
 C21 A message counts as read, and was never seen by the agent.
     It is delivered only when the agent has taken it.
 C23 Messages are delivered only at the end of a long turn.
-    They are handed over between tools where an agent can take them, and it is said where it cannot.
-    Later, coordination: there is one way of delivery yet.
+    Its sender hears that it waits, and may interrupt: ACP cannot hand it over between tools.
 C25 "Pause after this" is not seen.
-    A message says whether it was delivered, and can be meant for after this step.
-    Later, coordination: there is one way of delivery yet.
+    What waits is known to wait until it is delivered: after this turn, or now by an interrupt.
 C27 Every waiting message interrupts once more.
     An interrupt delivers the one that was chosen, or all.
-    Later, coordination: messages do not interrupt yet.
 C29 Waiting messages are dropped by a time limit, a cancel or a stop.
     They wait, parked where a person ended the turn.
 C31 The same message is delivered again by later drains.
@@ -187,16 +184,13 @@ C41 A message to a busy session is dropped.
 C43 A new message overtakes those that wait.
     It joins the tail; only a person who speaks to an idle session is heard at once.
 C45 A refused correction starts a second turn beside the running one.
-    The state is read again before another way is tried.
-    Later, coordination: turns are not corrected while they run yet.
+    A cancel that is refused leaves the turn as it is, and the correction waits for its end.
 C47 A correction that was taken is shown as failed.
     Its time limit ends with its acceptance.
-    Later, coordination: turns are not corrected while they run yet.
 C49 Messages that were queued during an unusual turn are never released.
     The drain does not depend on how a turn began.
 C51 A delegated turn that a person's message cut short is a failure for who delegated it.
     It says what replaced it.
-    Later, coordination: turns are not delegated yet.
 C53 A notice says "finished" although the next message follows at once.
     Between two queued turns a session is never idle.
 C55 The receiver answered, and the message still counts as waiting.
@@ -240,16 +234,12 @@ D31 Cancelling a child cuts its link to its parent.
     Cancel and stop leave the tree of tasks alone.
 D33 After a restart a parent does not take up its child.
     What a tool answers names the next step.
-    Later, coordination: there are no tools of our own yet.
 D35 Helpers that are over count against the limit.
-    A limit counts what lives.
-    Later, coordination: nothing limits the number of helpers yet.
+    A limit counts what waits or lives; nothing that is over is counted.
 D37 A tool that is documented is missing from the list.
     The list of tools is held to the documentation.
-    Later, coordination: there are no tools of our own yet.
 D39 A blocked task is started again and again.
     Blocked and stopped are fences for whatever starts tasks.
-    Later, coordination: nothing starts tasks by itself yet.
 D41 After a restart nothing is started, and nobody says why.
     "Why" is answered in every state in which something waits.
 D43 A session recovers only when somebody opens it, and a lost write brings old things back.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kandev.core.effects import Edited, Placed, Review, Timer
+from kandev.core.effects import CancelTurn, Edited, Placed, Review, Timer
 from kandev.core.inputs import (
     AutoRun,
     Cancel,
@@ -128,6 +128,15 @@ def test_a_drain_tries_a_refused_entry_at_once() -> None:
 def test_a_drain_of_an_idle_empty_queue_is_fine() -> None:
     s = waiting()(Drain("d"))
     assert s.said["d"] == "ok"
+
+
+@pytest.mark.proves("RACE-I1")
+def test_send_now_is_an_interrupt_by_a_person_and_switches_the_queue_on() -> None:
+    s = running()(message("D", "peer"))(message("E", "peer"))(SendNow("now", "E"))
+    assert s.owes(CancelTurn) and s.s.auto_run
+    s(Ended(s.ref, "cancelled"))
+    assert s.saying == ("E",) and s.queued == ("D",)
+    assert s(Taken(s.ref)).said["now"] == "sent"
 
 
 def test_send_now_on_an_idle_parked_session_needs_no_cancel_and_releases_the_rest() -> None:

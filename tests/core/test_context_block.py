@@ -30,6 +30,7 @@ def _named(text: str) -> set[str]:
 
 
 @pytest.mark.proves("MCP-context-block")
+@pytest.mark.field("D37")
 @pytest.mark.parametrize("mode", toolbox.MODES)
 def test_the_block_names_exactly_the_tools_of_the_mode(mode: toolbox.Mode) -> None:
     block = introduction(Receiver("t", "s", "x", mode))

@@ -33,7 +33,6 @@ from kandev.core.inputs import (
     Ready,
     Refused,
     Remove,
-    SendNow,
     Stop,
     Taken,
 )
@@ -118,6 +117,7 @@ def test_i2_at_the_deadline_the_sender_hears_queued_and_the_delivery_goes_on() -
 
 
 @pytest.mark.proves("RACE-I3", "HOLE-24")
+@pytest.mark.field("C45")
 def test_i3_a_cancel_that_fails_lets_the_turn_go_on_and_its_end_delivers_in_order() -> None:
     s = interrupted()
     s(CancelFailed(s.ref, 1, "the pipe is full"))
@@ -180,6 +180,7 @@ def test_i6_during_a_persons_cancel_the_message_is_queued_and_parked_with_the_re
 
 
 @pytest.mark.proves("RACE-I9a", "HOLE-4")
+@pytest.mark.field("C27")
 def test_i9a_two_interrupts_of_one_turn_go_out_together_in_order() -> None:
     s = interrupted()
     interrupt(s, "Q")
@@ -200,6 +201,7 @@ def test_i9b_an_interrupt_that_noted_the_first_ones_turn_replaces_it() -> None:
 
 
 @pytest.mark.proves("RACE-I10a")
+@pytest.mark.field("C27")
 def test_i10a_the_interrupt_takes_its_own_entry_and_the_sibling_stays_in_the_queue() -> None:
     s = interrupted()
     s(Ended(s.ref, "cancelled"))
@@ -377,7 +379,7 @@ def test_an_interrupting_message_that_is_taken_back_leaves_the_turn_ending_and_t
     away: Any,
 ) -> None:
     s = interrupted()(away)
-    assert s.said["P"] == "removed"
+    assert s.said["P"] == "removed" and s.s.jumps == ()
     s(Ended(s.ref, "cancelled"))
     assert s.closed[0].cause == "interrupted" and s.has(Review)
     assert s.saying == (("D",) if isinstance(away, Remove) else ())
@@ -389,12 +391,3 @@ def test_a_crash_in_the_middle_of_an_interrupt_goes_on_with_it() -> None:
     assert s.owes(CancelTurn)
     s(Ended(s.ref, "cancelled"))
     assert s.saying == ("P",) and not any(isinstance(n, Reply) for n in s.notes)
-
-
-@pytest.mark.proves("RACE-I1")
-def test_send_now_is_an_interrupt_by_a_person_and_switches_the_queue_on() -> None:
-    s = running()(message("D", "peer"))(message("E", "peer"))(SendNow("now", "E"))
-    assert s.owes(CancelTurn) and s.s.auto_run
-    s(Ended(s.ref, "cancelled"))
-    assert s.saying == ("E",) and s.queued == ("D",)
-    assert s(Taken(s.ref)).said["now"] == "sent"

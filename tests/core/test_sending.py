@@ -1,5 +1,7 @@
 """A message to a session: which answer it gets, when it runs, and in which order."""
 
+from dataclasses import replace
+
 import pytest
 
 from kandev.core.effects import Enqueued, Prompt, Start, Timer, Told
@@ -10,6 +12,7 @@ from kandev.core.inputs import (
     Exited,
     Expired,
     Gone,
+    Interrupt,
     LaunchFailed,
     Output,
     OwnTurn,
@@ -314,3 +317,26 @@ def test_what_an_agent_says_by_itself_before_the_prompt_reached_it_is_heard() ->
     s(frame(1, OwnTurn(OWN)))(frame(2, Output(OWN, Text("message", "by myself"))))
     assert [n for n in s.told if isinstance(n, Told)] == [Told(Text("message", "by myself"))]
     assert s(frame(3, Ended(OWN, "idle")))(Taken(s.ref)).wire == "RUNNING"
+
+
+@pytest.mark.field("D35")
+def test_what_was_delivered_or_taken_out_does_not_count_against_the_limit() -> None:
+    s = running()
+    for n in range(5):
+        s(message(f"D{n}", "peer", limit=1))
+        assert s.said[f"D{n}"] == "queued"
+        if n % 2:
+            s(Remove(f"r{n}", f"D{n}"))
+        else:
+            s(Ended(s.ref))(Taken(s.ref))
+    assert s.prompts == [("M",), ("D0",), ("D2",), ("D4",)]
+
+
+@pytest.mark.field("C47")
+def test_an_accepted_interrupt_is_waited_for_no_longer() -> None:
+    s = running()
+    s(replace(message("P", "peer"), interrupt=Interrupt(s.ref)))
+    assert "ask" in s.timers
+    s(Ended(s.ref, "cancelled"))(Taken(s.ref))
+    assert s.said["P"] == "sent" and "ask" not in s.timers
+    s.ignores(Expired(Timer("ask", "P")))

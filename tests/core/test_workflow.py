@@ -65,6 +65,7 @@ def test_a_completed_turn_moves_the_card_on() -> None:
 
 
 @pytest.mark.parametrize("end", NOTHING, ids=str)
+@pytest.mark.field("D39")
 def test_no_other_end_moves_the_card_or_applies_a_move_that_waits(end: TurnClosed) -> None:
     now = board(
         {}, on("on_turn_complete", {**NEXT, "on_cancel": True}), pending_move=PendingMove("done", "a")
@@ -300,6 +301,12 @@ def test_steps_that_start_each_other_end_after_so_many_prompts_with_the_reason_o
     other = "build" if task.workflow_step_id == "check" else "check"
     assert _to(replace(now, task=task), other, by_person=False).task.owed_enter is None
     assert _to(replace(now, task=task), other).task.owed_enter is not None, "a person moved it"
+
+
+@pytest.mark.field("D39")
+def test_the_agent_of_a_blocked_task_is_not_started_and_the_card_says_why() -> None:
+    task = _to(board({"on_enter": [{"type": "auto_start_agent"}]}, state="BLOCKED"), "backlog").task
+    assert (task.workflow_step_id, task.owed_enter) == ("backlog", None) and "BLOCKED" in (task.error or "")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from typing import get_args
 
 from msgspec import structs
 
+import pytest
+
 from kandev.agentctl.mock_agent.script import COMMANDS
 from kandev.core.session import Outcome
 from kandev.gateway.catalogue import ACTIONS
@@ -104,6 +106,7 @@ def test_every_state_of_a_session_stands_on_the_page() -> None:
     assert set(rows) == states
 
 
+@pytest.mark.field("D37")
 def test_the_pages_name_only_tools_that_there_are() -> None:
     named = {word for page in PUBLIC.glob("*.md") for word in TOOL.findall(page.read_text(encoding="utf-8"))}
     assert named == set(TOOLS)

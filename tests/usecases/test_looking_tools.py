@@ -8,7 +8,7 @@ import pytest
 from kandev.core.transcript import Message, MessageType
 from kandev.mcp import actions_looking, pictures
 from tests.gateway.house import House
-from tests.usecases.family import Family, Member, family
+from tests.usecases.family import WORKING, Family, Member, family, turns
 
 pytestmark = pytest.mark.proves("MCP-task-mode")
 
@@ -173,3 +173,20 @@ async def test_a_conversation_that_is_not_there_is_not_found(house: House) -> No
         {"task_id": own.id, "before": "nothing"},
     ):
         assert (await kin.refused(own, "get_task_conversation", **given)).startswith("NOT_FOUND")
+
+
+@pytest.mark.field("C51")
+async def test_work_that_a_persons_message_cut_short_shows_what_replaced_it_and_no_failure(
+    house: House,
+) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    child = await kin.member(parent=parent)
+    queue = {"session_id": child.session_id}
+    added = await house.ok("message.queue.add", **queue, content="say this instead")
+    await house.ok("message.queue.send_now", **queue, entry_id=added["entry_id"])
+    await house.until(child.session_id, "WAITING_FOR_INPUT")
+    assert await turns(house, child) == ["interrupted", "agent"]
+    page = await kin.call(parent, "get_task_conversation", task_id=child.id)
+    assert [m["content"] for m in page["messages"]] == [WORKING, "say this instead", "this instead"]
+    assert page["state"] == "WAITING_FOR_INPUT"

@@ -99,6 +99,7 @@ async def test_a_target_that_is_not_there_is_not_found(house: House) -> None:
     assert (await kin.refused(parent, "message_task", **named)).startswith("NOT_FOUND session not found")
 
 
+@pytest.mark.field("D33")
 async def test_a_task_without_a_session_is_not_found_and_the_tool_that_helps_is_named(house: House) -> None:
     kin = await family(house)
     parent = await kin.member()
@@ -126,6 +127,7 @@ async def test_another_failure_is_internal_and_leaks_nothing(
     assert parent.id not in text
 
 
+@pytest.mark.field("D33")
 @pytest.mark.parametrize("mode", ["queued", "interrupt"])
 @pytest.mark.parametrize("state", ["CANCELLED", "FAILED"])
 async def test_a_session_that_is_over_takes_no_message_and_the_way_out_is_named(

@@ -20,6 +20,7 @@ from tests.usecases.family import WORKING, Member, family, turns, waiting
 pytestmark = pytest.mark.proves("MCP-message-task")
 
 
+@pytest.mark.field("C23")
 async def test_a_message_to_a_busy_child_is_queued_and_its_turn_goes_on(house: House) -> None:
     kin = await family(house)
     parent = await kin.member()
@@ -33,6 +34,7 @@ async def test_a_message_to_a_busy_child_is_queued_and_its_turn_goes_on(house: H
     assert await waiting(house, child) == ["for your information"] * 4
 
 
+@pytest.mark.field("C23")
 async def test_an_interrupt_by_the_parent_is_delivered_at_once(house: House) -> None:
     kin = await family(house)
     parent = await kin.member()

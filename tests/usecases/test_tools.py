@@ -42,6 +42,7 @@ BY_MODE = {
 WRONG: Any = 12.5
 
 
+@pytest.mark.field("D37")
 @pytest.mark.parametrize("mode", toolbox.MODES)
 def test_a_mode_has_exactly_these_tools(mode: toolbox.Mode) -> None:
     expected = {f"{name}_kandev" for name in BY_MODE[mode]}
