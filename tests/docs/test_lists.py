@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from msgspec import structs
-
 import pytest
+from msgspec import structs
 
 from kandev.agentctl.mock_agent.script import COMMANDS
 from kandev.core.session import Outcome
