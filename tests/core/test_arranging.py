@@ -88,6 +88,14 @@ def test_the_switch_holds_an_empty_queue_too() -> None:
     assert s.said["D"] == "queued" and s.queued == ("D",) and s.s.phase is Phase.WAITING
 
 
+@pytest.mark.parametrize("by", ["peer", "automation"])
+def test_a_session_that_was_never_started_says_queued_while_the_switch_is_off(by: Any) -> None:
+    s = Story(AutoRun("off", False))(message("P", by))
+    assert s.said["P"] == "queued" and s.wire == "CREATED" and not s.owed
+    s(AutoRun("on", True))
+    assert s.wire == "STARTING" and s.queued == ("P",)
+
+
 def test_the_switch_on_releases_what_a_cancel_parked() -> None:
     s = parked()(AutoRun("on", True))
     assert s.saying == ("D",) and s.s.parked is None

@@ -71,7 +71,7 @@ def _replaced(s: Session, new: Entry) -> Entry | None:
 
 
 def _enqueued(s: Session, given: Send, older: Entry | None, *, waits: bool, jumps: bool) -> Step:
-    first = s.executions == 0 and s.launch is Launch.ABSENT
+    first = s.executions == 0 and s.launch is Launch.ABSENT and (jumps or held(s) is None)
     place = s.places + 1 if older is None else older.place
     entry = replace(given.entry, place=place, asks=(given.ask,) if waits and not first else ())
     status = "started" if first else "queued"
