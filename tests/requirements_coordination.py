@@ -69,4 +69,5 @@ HOLE-30: No prompt leaves behind the commit of a stop, and asks that come togeth
 HOLE-31: A task is never in REVIEW while one of its sessions works, in whatever order turns end and begin.
 HOLE-32: Two sessions that complete their turns in one step move the card once.
 HOLE-34: An idempotency key belongs to a sender and a task, whichever session the task speaks with.
+SWEEP: A session with something to do and nobody who does it is found, counted and drained, whatever others are like.
 """

@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from kandev.core.effects import Reply
-from kandev.core.errors import Conflict, KandevError, NotFound, StoreFault, Unavailable
+from kandev.core.errors import KandevError, NotFound, StoreFault, Unavailable
 from kandev.core.inputs import Ask, Exited, Input
 from kandev.core.records import SessionRecord
 from kandev.core.session import Launch
@@ -277,7 +277,7 @@ class Sessions:
             await asyncio.sleep(self._outer.deadlines.sweep_s)
             try:
                 await self.sweep_once()
-            except (StoreFault, Vanished, Conflict) as fault:
+            except KandevError as fault:
                 log.warning("sweep", error=str(fault))
 
     async def sweep_once(self) -> int:
@@ -290,5 +290,8 @@ class Sessions:
         for session_id in lost:
             log.warning("sweep found a session that nobody drains", session_id=session_id)
             self.swept += 1
-            await self.wake(session_id)
+            try:
+                await self.wake(session_id)
+            except Exception:  # whatever is wrong with this one keeps no other waiting
+                log.exception("sweep", session_id=session_id)
         return len(lost)
