@@ -210,7 +210,12 @@ MUTANTS = (
         "resuming=True, refusals=0",
         "resuming=True, parked=None, refusals=0",
     ),
-    Mutant("a peer releases a parked queue", "sending", 'releases = entry.by == "person" and', "releases ="),
+    Mutant(
+        "a peer releases a parked queue",
+        "sending",
+        'releases = given.entry.by == "person" and',
+        "releases =",
+    ),
     Mutant(
         "a peer overtakes",
         "sending",

@@ -65,6 +65,12 @@ MUTANTS_OF_QUEUES = (
         "parked=parked,\n        auto_run=True,\n        outcome=s.outcome if",
     ),
     Mutant(
+        "a session whose queue is held says that it starts",
+        "sending",
+        " and (jumps or (s.auto_run and not parked))",
+        "",
+    ),
+    Mutant(
         "send now leaves the queue parked",
         "sending",
         "auto_run=True,\n        parked=None,",

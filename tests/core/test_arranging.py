@@ -96,6 +96,12 @@ def test_a_session_that_was_never_started_says_queued_while_the_switch_is_off(by
     assert s.wire == "STARTING" and s.queued == ("P",)
 
 
+@pytest.mark.parametrize("given", [message("M", "person"), replace(message("M"), interrupt=Interrupt(None))])
+def test_who_speaks_or_interrupts_starts_it_whatever_the_switch_says(given: Any) -> None:
+    s = Story()(AutoRun("off", False))(given)
+    assert s.said["M"] == "started" and s.wire == "STARTING"
+
+
 def test_the_switch_on_releases_what_a_cancel_parked() -> None:
     s = parked()(AutoRun("on", True))
     assert s.saying == ("D",) and s.s.parked is None
