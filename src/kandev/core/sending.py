@@ -78,6 +78,8 @@ def _enqueued(s: Session, given: Send, older: Entry | None, *, waits: bool, jump
     told: tuple[Note, ...] = () if entry.asks else (Reply(given.ask, status),)
     if older is not None:
         told = (Fate(older.id, "replaced", by=entry.id), *replies(older.asks, "replaced", REPLACED), *told)
+    releases = entry.by == "person" and not given.patient and _is_idle(s)
+    parked = None if releases else s.parked
     if s.launch is Launch.LOST and s.outcome is Outcome.COMPLETED:
         parked = parked or NOT_PROVEN_GONE  # nobody would drain a queue of a session that is over
     waits_for_good = s.launch is Launch.LOST or ((parked is not None or not s.auto_run) and not jumps)
