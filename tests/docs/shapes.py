@@ -113,7 +113,8 @@ def _session(*, full: bool) -> dict[str, Any]:
     if not full:
         return payloads.session(row, queue_max=10)
     place = board.Worktree("t", "/p", "b")
-    return payloads.session(row, queue_max=10, turn=_turn_row(full=False), worktree=place)
+    shown = payloads.session(row, queue_max=10, turn=_turn_row(full=False), worktree=place)
+    return {**shown, "questions": []}
 
 
 def _turn_row(*, full: bool) -> records.TurnRecord:
@@ -127,5 +128,6 @@ def _turn(*, full: bool) -> dict[str, Any]:
 
 
 def _entry(sender: str | None) -> dict[str, Any]:
-    row = records.EntryRecord("e", "s", "t", "m", "text", "user", 1, "queued", AT, AT, sender_task_id=sender)
+    senders = {"sender_task_id": sender, "sender_session_id": sender}
+    row = records.EntryRecord("e", "s", "t", "m", "text", "user", 1, "queued", AT, AT, **senders)
     return payloads.entry(row, 0, sender)
