@@ -28,8 +28,8 @@ from kandev.core.session import Session
 from kandev.core.steps import Step
 from kandev.core.views import owed, timers
 from kandev.runtime import awake
-from kandev.runtime.lane import Lane, weight
 from kandev.runtime.traces import deciding
+from kandev.runtime.waiting_frames import WaitingFrames, weight
 
 FOLDED_AT_ONCE: Final = 256
 FOLDED_BYTES: Final = 1 << 20
@@ -95,7 +95,7 @@ class Actor:
         self.record = record
         self._keeper, self._outside = keeper, outside
         self._urgent: deque[Input] = deque()
-        self._frames = Lane()
+        self._frames = WaitingFrames()
         self._wake, self._room = asyncio.Event(), asyncio.Event()
         self._room.set()
         self._waiters: dict[str, tuple[asyncio.Future[Reply], Context]] = {}

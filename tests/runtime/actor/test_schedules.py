@@ -10,7 +10,7 @@ from kandev.core.effects import Follow, Reply
 from kandev.core.errors import StoreFault
 from kandev.core.inputs import Cancel, Remove, Stop
 from kandev.runtime.actor import FOLDED_BYTES
-from kandev.runtime.lane import BYTES_WAITING, FRAMES_WAITING
+from kandev.runtime.waiting_frames import BYTES_WAITING, FRAMES_WAITING
 from tests.runtime.actor.rig import Rig, finished, send, until
 
 pytestmark = pytest.mark.proves("INV-5", "INV-2")

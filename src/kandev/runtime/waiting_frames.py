@@ -14,7 +14,7 @@ BYTES_WAITING: Final = 4 << 20
 """The same for what they hold; one alone may be as large as an agent's longest line."""
 
 
-class Lane:
+class WaitingFrames:
     """First in, first out."""
 
     def __init__(self) -> None:
