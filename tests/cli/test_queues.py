@@ -66,6 +66,14 @@ def test_a_queue_is_a_table_of_who_said_what_how_long_ago(kandev: Kandev, backen
     assert kandev("queue", "list", "aa11", "--json").json["entries"][1]["content"] == "x" * 500
 
 
+def test_a_queue_that_a_person_switched_off_is_called_paused(kandev: Kandev, backend: FakeBackend) -> None:
+    switched_off = {"auto_run": False, "parked_reason": "auto-run was switched off"}
+    backend.answers["message.queue.get"] = a_queue(**switched_off)
+    said = kandev("queue", "list", "aa11").out
+    assert f"The queue is paused. `kandev queue resume {SESSION}` lets it run.\n" in said
+    assert "parked" not in said
+
+
 def test_a_parked_queue_says_why_and_what_lets_it_go(kandev: Kandev, backend: FakeBackend) -> None:
     parked = {"auto_run": False, "parked_reason": "cancelled by a person"}
     backend.answers["message.queue.get"] = a_queue(**parked)
@@ -115,7 +123,7 @@ def test_a_message_is_put_behind_all_that_waits(
 
     ran = kandev("queue", "add", "aa11", "-", "--key", "k", "--replace", "ci")
 
-    assert ran.out == "queued: It waits behind the others. Entry e1.\n"
+    assert ran.out == "queued: It waits in the queue. Entry e1.\n"
     assert waiting.payloads("message.queue.add") == [
         {"session_id": SESSION, "content": "from stdin", "idempotency_key": "k", "coalescing_key": "ci"}
     ]

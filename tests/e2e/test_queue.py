@@ -45,7 +45,7 @@ async def test_a_queue_is_arranged_paused_over_a_crash_and_let_go(kandev: Kandev
     await told(kandev, "queue", "pause", task_id)
     listed = await run(kandev, "queue", "list", task_id)
     assert [line.split()[1] for line in listed.out.splitlines()[1:3]] == [third, second]
-    assert "auto-run was switched off" in listed.out
+    assert "The queue is paused." in listed.out
 
     await kandev.kill()
     await kandev.start()

@@ -20,7 +20,7 @@ WAITING = (naming.has_waiting, naming.works)
 HELD = (naming.is_held, *WAITING)
 ADDED = {
     "sent": "The agent has it: nothing waited before it.",
-    "queued": "It waits behind the others.",
+    "queued": "It waits in the queue.",
     "started": "The session starts with it.",
 }
 Thing = naming.Thing
@@ -56,11 +56,14 @@ def list_entries(client: Client, target: str) -> None:
 
 def say_why_held(client: Client, session_id: str, queue: Thing) -> None:
     """Why the queue does not run by itself, and what lets it go; nothing when it does."""
+    from kandev.core.views import SWITCHED_OFF
+
     if queue.get("auto_run") is not False:
         return
     reason = line_of(queue.get("parked_reason") or "it does not run by itself")
+    held = "paused" if reason == SWITCHED_OFF else f"parked: {reason}"
     way = f"`kandev queue resume {session_id}` lets it run."
-    client.out.say(paint(f"The queue is parked: {reason}. {way}", COLOURS["BLOCKED"]))
+    client.out.say(paint(f"The queue is {held}. {way}", COLOURS["BLOCKED"]))
 
 
 def _sender(entry: Thing) -> str:
