@@ -173,6 +173,7 @@ async def test_an_archived_task_takes_no_message(house: House) -> None:
     for mode in ("queued", "interrupt"):
         said = await kin.refused(parent, "message_task", task_id=child.id, prompt="x", delivery_mode=mode)
         assert said.startswith("CONFLICT The task is archived")
+        assert "create another task" in said
 
 
 async def test_another_workspace_is_out_of_reach(house: House) -> None:

@@ -59,7 +59,7 @@ async def test_the_sender_is_who_calls_and_its_session_is_its_own(house: House) 
             await dispatch_mcp(house.ctx, parent.calling(), "mcp.message_task", payload)
         return told(caught.value, "mcp.message_task")
 
-    assert (await refusal(sender_task_id=other.id)).startswith("[FORBIDDEN]")
+    assert (await refusal(sender_task_id=other.id)).startswith("[FORBIDDEN] The field `sender_task_id`")
     own = {"sender_task_id": parent.id}
     assert await refusal(**own, sender_session_id=other.session_id) == "[NOT_FOUND] sender session not found"
     assert await kin.everything() == before

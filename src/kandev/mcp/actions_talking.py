@@ -16,7 +16,7 @@ chapter = McpChapter()
 @chapter.action("mcp.message_task", arguments.MessageFromTask)
 async def send(ctx: Context, caller: Caller, asked: arguments.MessageFromTask) -> results.Delivered:
     if caller.task_id != asked.sender_task_id:
-        raise Forbidden("The sender is not the one who calls.")
+        raise Forbidden("The field `sender_task_id` is not the task of the one who calls: name your own.")
     letter = Letter(
         task_id=asked.task_id,
         prompt=asked.prompt,

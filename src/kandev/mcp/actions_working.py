@@ -120,7 +120,10 @@ def _check_update(tx: Tx, caller: Caller, asked: arguments.UpdateTask, changes: 
     if asked.state == "COMPLETED" and task.state != "COMPLETED":
         _may_complete(caller, task)
     if task.archived_at is not None:
-        raise Conflict("The task is archived: its state does not change.")
+        raise Conflict(
+            "The task is archived and keeps its state: leave the field `state` out, or have a person put "
+            "the task back on the board."
+        )
 
 
 def _may_complete(caller: Caller, task: Task) -> None:

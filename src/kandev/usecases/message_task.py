@@ -115,7 +115,10 @@ def _look(tx: Tx, letter: Letter, entry_id: str) -> _Way:
     if known is not None:
         return _Way(known.session_id, known=known)
     if target.archived_at is not None:
-        raise Conflict("The task is archived: nobody works on it, and it takes no message.")
+        raise Conflict(
+            "The task is archived and takes no message: create another task for the work, or have a person "
+            "put it back on the board."
+        )
     if target.id == sender.id and letter.session_id in (None, letter.sender_session_id):
         raise Invalid("The field `session_id` must name another session of your own task, never your own.")
     session = talked_to(tx, target, letter.session_id)
