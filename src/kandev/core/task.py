@@ -24,6 +24,8 @@ STATES: Final = (
 )
 WORKING_SESSIONS: Final = frozenset({"STARTING", "RUNNING"})
 FINAL: Final = frozenset({"COMPLETED", "CANCELLED"})
+ARCHIVED: Final = "The task is archived; take it out of the archive first (task.unarchive)."
+"""Why nothing starts on it, and nothing of it changes."""
 
 
 def _left_alone(task: Task) -> bool:

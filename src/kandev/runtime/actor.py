@@ -21,7 +21,7 @@ from opentelemetry.context import Context, get_current
 
 from kandev.core.decide import decide
 from kandev.core.effects import Dropped, Note, Owed, Reply, Timer
-from kandev.core.errors import StaleVersion, StoreFault
+from kandev.core.errors import KandevError, Refusal, StaleVersion, StoreFault
 from kandev.core.inputs import Expired, Frame, Gone, Input
 from kandev.core.records import SessionRecord
 from kandev.core.session import Session
@@ -51,7 +51,8 @@ class Keeper(Protocol):
         self, record: SessionRecord, decided: Step, inputs: Sequence[Input]
     ) -> tuple[SessionRecord, tuple[Note, ...]]:
         """Write all in one transaction, compared with `record.version`; what the task's step adds to the
-        decision about `inputs` is in the answer. Raises StoreFault."""
+        decision about `inputs` is in the answer. Raises StoreFault; Refusal for an ask that may not be: then
+        nothing was written."""
 
     async def load(self) -> SessionRecord:
         """The value as it is stored, behind every write that was begun. Raises StoreFault, Vanished."""
@@ -207,7 +208,7 @@ class Actor:
         with deciding(self.record, taken, notes, cause):
             try:
                 stored = await self._keeper.commit(self.record, (after, notes), taken)
-            except StaleVersion as fault:
+            except (Refusal, StaleVersion) as fault:
                 await self._again(taken, fault)
                 return
             except StoreFault as fault:
@@ -277,12 +278,12 @@ class Actor:
         for ask in list(self._waiters):
             self._fail(ask, fault)
 
-    async def _again(self, taken: list[Input], fault: StaleVersion) -> None:
+    async def _again(self, taken: list[Input], fault: Refusal | StaleVersion) -> None:
         """Nothing was written. When somebody else wrote the row (a new name), the inputs are decided anew."""
         before = self.record.version
         fresh = await self._reread()
         if fresh is not None and fresh.version == before and len(taken) == 1 and not _is_framed(taken[0]):
-            # The row is still ours: what this one wanted to write is there already (a name, a key).
+            # The row is still ours: this one may not be, or what it wanted to write is there (a name, a key).
             self._fail(getattr(taken[0], "ask", ""), fault)
             return
         if fresh is None or fresh.version == before:
@@ -302,7 +303,7 @@ class Actor:
         except StoreFault:
             return None
 
-    async def _reload(self, taken: list[Input], fault: StoreFault) -> None:
+    async def _reload(self, taken: list[Input], fault: KandevError) -> None:
         """Nobody knows what was written. Frames are read again from what is stored, effects done again."""
         await self._cancel_all()
         self._failed += 1

@@ -4,9 +4,13 @@ from collections.abc import Callable, Sequence
 
 from kandev.core.decide import recovered
 from kandev.core.effects import Note
-from kandev.core.inputs import Input
+from kandev.core.errors import Conflict
+from kandev.core.inputs import Ask, Input
 from kandev.core.records import SessionRecord
+from kandev.core.session import Session
 from kandev.core.steps import Step
+from kandev.core.task import ARCHIVED, WORKING_SESSIONS
+from kandev.core.views import wire_state
 from kandev.ports.clock import Clock, Ids
 from kandev.ports.store import Store, Tx
 from kandev.runtime.actor import Vanished
@@ -27,11 +31,14 @@ class StoreKeeper:
     async def commit(
         self, record: SessionRecord, decided: Step, inputs: Sequence[Input]
     ) -> tuple[SessionRecord, tuple[Note, ...]]:
-        """One transaction. Raises StoreFault: then nobody knows whether it was written."""
+        """One transaction. Raises StoreFault: then nobody knows whether it was written; Conflict for an ask
+        that would begin work on an archived task: then nothing was written."""
         stamp = Stamp(self._clock.now(), self._ids, self._deadlines.queue_max)
 
         def write(tx: Tx) -> tuple[SessionRecord, tuple[Note, ...], bool]:
             (after, notes), owes = followed(tx, record, decided, inputs, self._ids)
+            if any(isinstance(given, Ask) for given in inputs):
+                _refuse_off_board(tx, record, after)
             return book(tx, record, after, notes, stamp), notes, owes
 
         written, notes, owes = await self._store.write(write, self._deadlines.commit_s)
@@ -48,6 +55,14 @@ class StoreKeeper:
         if found is None:
             raise Vanished(self._id)
         return found
+
+
+def _refuse_off_board(tx: Tx, record: SessionRecord, after: Session) -> None:
+    """It may have been archived since the asker looked: whether it is, is seen where it counts."""
+    begins = wire_state(after) in WORKING_SESSIONS and record.state not in WORKING_SESSIONS
+    task = tx.tasks.get(record.task_id) if begins else None
+    if task is not None and task.archived_at is not None:
+        raise Conflict(ARCHIVED)
 
 
 async def first_load(keeper: StoreKeeper) -> SessionRecord:

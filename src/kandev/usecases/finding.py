@@ -6,6 +6,7 @@ Not here: what may be done with them.
 from kandev.core.board import Profile, Repository, Step, Task, Workflow, Workspace
 from kandev.core.errors import Conflict, NotFound
 from kandev.core.records import SessionRecord
+from kandev.core.task import ARCHIVED
 from kandev.ports.store import Tx
 
 
@@ -59,7 +60,7 @@ def task_on_board(tx: Tx, id: str) -> Task:
     """Raises NotFound "task not found"; Conflict for an archived one, on which nothing starts."""
     row = task(tx, id)
     if row.archived_at is not None:
-        raise Conflict("The task is archived; take it out of the archive first (task.unarchive).")
+        raise Conflict(ARCHIVED)
     return row
 
 

@@ -13,6 +13,7 @@ import structlog
 from kandev.core import workflow as rules
 from kandev.core.board import PendingMove, Step, Task
 from kandev.core.errors import Conflict, Invalid
+from kandev.core.task import ARCHIVED
 from kandev.core.workflow import Snapshot
 from kandev.ports.store import Tx
 from kandev.runtime import places
@@ -81,7 +82,7 @@ def _found(tx: Tx, task_id: str, step_id: str) -> tuple[Task, Step]:
     if finding.workflow(tx, step.workflow_id).workspace_id != task.workspace_id:
         raise Invalid(f"Step {step.name!r} belongs to another workspace; name one of the task's own.")
     if task.archived_at is not None:
-        raise Conflict("The task is archived; take it out of the archive first (task.unarchive).")
+        raise Conflict(ARCHIVED)
     return task, step
 
 

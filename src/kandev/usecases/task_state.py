@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kandev.core.board import OwedEnter, Task
 from kandev.core.errors import Conflict, Invalid
-from kandev.core.task import STATES
+from kandev.core.task import ARCHIVED, STATES
 from kandev.ports.store import Tx
 from kandev.runtime import announcements
 from kandev.usecases import finding
@@ -27,7 +27,7 @@ async def set_task_state(ctx: Context, *, id: str, state: str) -> tuple[Task, En
     def change(tx: Tx) -> Task:
         before = finding.task(tx, id)
         if before.archived_at is not None:
-            raise Conflict("The task is archived; take it out of the archive first (task.unarchive).")
+            raise Conflict(ARCHIVED)
         if before.state == state:
             return before
         after = replace(before, state=state, state_before=None, error=None, updated_at=now)
