@@ -143,6 +143,13 @@ def test_a_full_queue_refuses_with_its_size_and_limit() -> None:
     assert reply.details == {"error": "queue_full", "queue_size": 2, "max": 2}
 
 
+def test_a_limit_of_nought_is_none() -> None:
+    s = running()
+    for number in range(100):
+        s(message(f"D{number}", "peer", 0))
+    assert len(s.queued) == 100
+
+
 def test_the_limit_never_keeps_an_entry_from_coming_back() -> None:
     s = waiting()(message("A", limit=1))(message("B", limit=1))
     s(Refused(s.ref, "busy"))
