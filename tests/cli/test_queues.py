@@ -12,7 +12,12 @@ import pytest
 from tests.cli.conftest import SESSION, Kandev
 from tests.cli.fake_backend import FakeBackend, Payload, Refusal
 
-AGO = (datetime.now(UTC) - timedelta(minutes=5, seconds=20)).isoformat().replace("+00:00", "Z")
+
+def ago() -> str:
+    """Five minutes before now: not before this file was read, which may be minutes ago itself."""
+    return (datetime.now(UTC) - timedelta(minutes=5, seconds=20)).isoformat().replace("+00:00", "Z")
+
+
 IDS = ["entry_abcd", "entry_efgh", "entry_jkmn"]
 
 
@@ -23,7 +28,7 @@ def an_entry(place: int, **members: Any) -> Payload:
         "content": f"later {place}",
         "state": "queued",
         "queued_by": "user",
-        "queued_at": AGO,
+        "queued_at": ago(),
         **members,
     }
 

@@ -213,7 +213,7 @@ MUTANTS = (
     Mutant(
         "a peer releases a parked queue",
         "sending",
-        'releases = given.entry.by == "person" and',
+        'releases = entry.by == "person" and',
         "releases =",
     ),
     Mutant(

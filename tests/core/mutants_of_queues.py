@@ -67,7 +67,7 @@ MUTANTS_OF_QUEUES = (
     Mutant(
         "a session whose queue is held says that it starts",
         "sending",
-        " and (jumps or (s.auto_run and not parked))",
+        " and (jumps or held(s) is None)",
         "",
     ),
     Mutant(
