@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kandev.core.errors import Conflict, Forbidden, Invalid, KandevError, NotFound
+from kandev.core.errors import Conflict, Forbidden, Invalid, KandevError, NotFound, QueueFull
 from kandev.core.session import Launch, Outcome
 from kandev.mcp import server
-from kandev.mcp.failures import told
+from kandev.mcp.failures import texts, told
 from kandev.mcp.server import AgentTools
 from kandev.ports.tools import ToolCall
 from tests.mcp.clients import Call, context, tool_call
@@ -31,7 +31,7 @@ class Played(AgentTools):
 
     async def _call(
         self, execution: str, call: ToolCall, name: str, arguments: dict[str, Any]
-    ) -> dict[str, Any] | str:
+    ) -> dict[str, Any] | tuple[str, ...]:
         self.called.append((execution, name, arguments))
         if self.binding:
             call.commit()
@@ -209,3 +209,10 @@ async def test_a_library_that_could_not_be_loaded_is_loaded_by_the_next_call(
     again = tool_call()
     await tools.handle("e1", again)
     assert again.response["result"]["structuredContent"] == {"done": "list_workspaces_kandev"}
+
+
+def test_details_of_a_refusal_follow_its_sentence_as_json() -> None:
+    full = QueueFull("The queue is full.", {"error": "queue_full", "queue_size": 2, "max": 2})
+    sentence, details = texts(full, "message_task_kandev")
+    assert sentence == "[CONFLICT] The queue is full." and json.loads(details)["max"] == 2
+    assert texts(Conflict("no."), "message_task_kandev") == ("[CONFLICT] no.",)

@@ -318,3 +318,25 @@ async def test_a_sender_whose_message_is_taken_out_while_it_waits_is_told_so(hou
     await house.ok("message.queue.clear", session_id=child.session_id)
     with pytest.raises(Conflict, match="taken out of the queue"):
         await sent
+
+
+async def test_a_key_of_a_message_that_was_taken_out_tells_that(house: House) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    child = await kin.member(parent=parent)
+    given = {"task_id": child.id, "prompt": "later", "idempotency_key": "k"}
+    assert (await kin.call(parent, "message_task", **given))["status"] == "queued"
+    await house.ok("message.queue.clear", session_id=child.session_id)
+    with pytest.raises(Conflict, match="taken out of the queue"):
+        await kin.call(parent, "message_task", **given)
+
+
+async def test_a_child_is_told_which_task_gave_it_its_work(house: House) -> None:
+    kin = await family(house)
+    parent = await kin.member()
+    made = await kin.call(parent, "create_task", title="Child", parent_id="self", prompt=WORKING)
+    await house.until(made["session_id"], "RUNNING")
+    listed = await house.ok("message.list", session_id=made["session_id"])
+    first = next(m for m in listed["messages"] if m["author_type"] == "user")
+    assert first["metadata"]["queued_by"] == "agent" and first["metadata"]["sender_task_id"] == parent.id
+    assert first["content"] == WORKING

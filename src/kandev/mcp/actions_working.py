@@ -31,7 +31,10 @@ async def create_task(ctx: Context, caller: Caller, asked: arguments.CreateTask)
             "The field `blocked_by` is not supported: tasks cannot wait for one another; leave it out."
         )
     new = await ctx.store.read(lambda tx: _new_task(tx, caller, asked))
-    created = await creating.create_task(for_call(ctx, caller.call_id), new, start_agent=asked.start_agent)
+    sender = (caller.task_id, caller.session_id)
+    created = await creating.create_task(
+        for_call(ctx, caller.call_id), new, start_agent=asked.start_agent, sender=sender
+    )
     return results.CreatedTask(
         task_id=created.task.id,
         state=created.task.state,
@@ -85,11 +88,12 @@ async def spawn_session(ctx: Context, caller: Caller, asked: arguments.SpawnSess
         return asked.agent_profile_id or task.agent_profile_id or _own_profile(tx, caller, task)
 
     profile_id = await ctx.store.read(look)
+    opening = asked.prompt and launch_session.Opening(asked.prompt, caller.task_id, caller.session_id)
     launched = await launch_session.launch_session(
         for_call(ctx, caller.call_id),
         task_id=asked.task_id,
         agent_profile_id=profile_id,
-        prompt=asked.prompt,
+        prompt=opening or None,
     )
     return results.Spawned(task_id=launched.task_id, session_id=launched.session_id, state=launched.state)
 

@@ -4,6 +4,7 @@ The codes are those of the public doors (`kandev.gateway.errors`); an agent read
 sentence stand in it.
 """
 
+import json
 import secrets
 from typing import Final
 
@@ -30,6 +31,13 @@ CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (errors.AgentFault, "CONFLICT"),
     (errors.Internal, "INTERNAL_ERROR"),
 )
+
+
+def texts(error: Exception, tool: str) -> tuple[str, ...]:
+    """The sentence, and behind it what a program may want to know of the refusal, as JSON."""
+    details = getattr(error, "details", None) if isinstance(error, errors.KandevError) else None
+    sentence = told(error, tool)
+    return (sentence, json.dumps(details, ensure_ascii=False)) if details else (sentence,)
 
 
 def told(error: Exception, tool: str) -> str:

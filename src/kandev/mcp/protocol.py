@@ -28,7 +28,7 @@ from kandev import __version__
 from kandev.mcp.tools import Tool
 from kandev.ports.tools import ToolCall
 
-CallTool = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | str]]
+CallTool = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | tuple[str, ...]]]
 """A tool's structured result, or a sentence that says what is wrong."""
 INSTRUCTIONS = (
     "Kandev's tools: see and coordinate the tasks and agents of this Kandev. Your own task and session are "
@@ -82,8 +82,8 @@ class Protocol:
         if params.name not in self._names:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:200]!r}.")
         done = await ctx.lifespan_context(params.name, params.arguments or {})
-        if isinstance(done, str):
-            return types.CallToolResult(content=[types.TextContent(text=done)], is_error=True)
+        if isinstance(done, tuple):
+            return types.CallToolResult(content=[types.TextContent(text=t) for t in done], is_error=True)
         text = types.TextContent(text=json.dumps(done, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=done)
 

@@ -17,7 +17,7 @@ from kandev.core.errors import Conflict
 from kandev.core.toolbox import MODES, Mode
 from kandev.mcp.actions import call_tool
 from kandev.mcp.caller import acting, find_caller, mode_of_caller
-from kandev.mcp.failures import told
+from kandev.mcp.failures import texts, told
 from kandev.mcp.tools import tools_of
 from kandev.ports.tools import ToolCall
 from kandev.usecases.context import Context
@@ -99,15 +99,15 @@ class AgentTools:
 
     async def _call(
         self, execution: str, call: ToolCall, name: str, arguments: dict[str, Any]
-    ) -> dict[str, Any] | str:
-        """The tool's structured result, or a sentence that says what is wrong."""
+    ) -> dict[str, Any] | tuple[str, ...]:
+        """The tool's structured result, or what is wrong with the call (`failures.texts`)."""
         try:
             if (ctx := self._ctx) is None:
                 raise Conflict("Kandev is starting; call again in a moment.")
             caller = await ctx.store.read(lambda tx: acting(tx, find_caller(tx, execution, call.call_id)))
             return await call_tool(ctx, caller, name, arguments, call)
         except Exception as error:  # noqa: BLE001 - around a request
-            return told(error, name)
+            return texts(error, name)
 
 
 def failure(message: dict[str, Any], sentence: str) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from kandev.core.context_block import strip
 from kandev.core.errors import Conflict, Invalid, StaleVersion
 from kandev.core.inputs import Draft, Send
+from kandev.core.queueing import TAKEN_OUT
 from kandev.core.records import EntryRecord
+from kandev.core.sending import REPLACED
 from kandev.core.session import Entry
 from kandev.ports.store import Tx
 from kandev.usecases import finding
@@ -126,6 +128,8 @@ async def _again(ctx: Context, known: EntryRecord, wanted: _Wanted) -> Added:
             if settled is None or settled.state in ("queued", "claimed"):
                 raise
             known = settled
+    if known.state in ("removed", "replaced"):
+        raise Conflict(TAKEN_OUT if known.state == "removed" else REPLACED)
     if known.state == "unknown":
         raise delivery_unknown(known.id)
     return Added(known.message_id, known.id, _TRUE_NOW.get(known.state, "queued"))

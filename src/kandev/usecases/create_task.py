@@ -45,8 +45,12 @@ class Created:
     start_error: str | None = None
 
 
-async def create_task(ctx: Context, new: NewTask, *, start_agent: bool = False) -> Created:
-    """Raises NotFound (workspace, workflow, step, parent, repository, profile), Invalid (they do not belong
+async def create_task(
+    ctx: Context, new: NewTask, *, start_agent: bool = False, sender: tuple[str, str] | None = None
+) -> Created:
+    """`sender`: task and session of the agent that makes it (None: a person).
+
+    Raises NotFound (workspace, workflow, step, parent, repository, profile), Invalid (they do not belong
     together, several repositories), Conflict (`external_id` is taken: details `{task_id}`; a start without
     any profile). A call that is handled again makes no second task, and goes on where it was."""
     row = _row(ctx, new)
@@ -63,7 +67,8 @@ async def create_task(ctx: Context, new: NewTask, *, start_agent: bool = False) 
     task, profile_id = await ctx.store.write(insert)
     if profile_id is None:
         return Created(task)
-    prompt = strip(task.description).strip() or task.title
+    told = strip(task.description).strip() or task.title
+    prompt = launch_session.Opening(told, *(sender or ()))
     try:
         launched = await launch_session.launch_session(
             ctx, task_id=task.id, agent_profile_id=profile_id, prompt=prompt

@@ -4,7 +4,7 @@ Answers as soon as the session is STARTING; the worktree and the process come up
 here: what a launch does (`runtime.effects`), stopping.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kandev.core.board import Profile, Repository, Task
@@ -21,6 +21,15 @@ from kandev.usecases.answers import refuse
 from kandev.usecases.context import Context
 
 Intent = Literal["start", "start_created", "prepare", "resume"]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What the agent is told first, and by which task's agent (None: a person)."""
+
+    text: str
+    sender_task_id: str | None = None
+    sender_session_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -41,25 +50,26 @@ async def launch_session(
     intent: Intent = "start",
     session_id: str | None = None,
     agent_profile_id: str | None = None,
-    prompt: str | None = None,
+    prompt: Opening | str | None = None,
 ) -> Launched:
     """Raises NotFound (task, session, profile), Invalid (members that do not go together), Conflict
     (state). A call that is handled again starts no second session."""
-    prompt = None if prompt is None else strip(prompt)
-    _check_shape(intent, session_id, prompt)
+    opening = Opening(prompt) if isinstance(prompt, str) else prompt
+    opening = replace(opening, text=strip(opening.text)) if opening else None
+    _check_shape(intent, session_id, None if opening is None else opening.text)
     if intent == "prepare":
         record = await _prepare(ctx, task_id, agent_profile_id)
     elif session_id is None:
         record = await ctx.store.write(lambda tx: new_session(ctx, tx, task_id, agent_profile_id))
         if record.state == "CREATED":  # else this call was handled before, and has begun it
-            await _begin(ctx, record, prompt)
+            await _begin(ctx, record, opening)
     else:
         record = await ctx.store.read(lambda tx: _existing(tx, session_id, task_id, agent_profile_id))
         if intent == "resume" and record.state == "CREATED":
             raise Conflict("The session was never started: launch it with the intent start_created.")
         if intent == "start_created" and record.state != "CREATED":
             raise Conflict(f"The session is {record.state}: only a CREATED one is started by start_created.")
-        await _begin(ctx, record, prompt)
+        await _begin(ctx, record, opening)
     return await _launched(ctx, record.id)
 
 
@@ -143,16 +153,21 @@ async def _prepare(ctx: Context, task_id: str, agent_profile_id: str | None) -> 
     return await ctx.store.write(create)
 
 
-async def _begin(ctx: Context, record: SessionRecord, prompt: str | None) -> None:
-    def send(ask: str) -> Ask:
-        draft = Draft(prompt or "", ctx.ids.new("message"))
-        return Send(ask, Entry(ctx.ids.new("entry")), draft, ctx.deadlines.queue_max)
-
+async def _begin(ctx: Context, record: SessionRecord, opening: Opening | None) -> None:
     fresh = record.state == "CREATED"
-    if not fresh or prompt is None:
+    if not fresh or opening is None:
         refuse(await ctx.sessions.ask(record.id, Resume))
-    if prompt is not None:
-        refuse(await ctx.sessions.ask(record.id, send))
+    if opening is None:
+        return
+    first, by_agent = opening, opening.sender_task_id is not None
+
+    def send(ask: str) -> Ask:
+        message_id = ctx.ids.new("message")
+        draft = Draft(first.text, message_id, first.sender_task_id, first.sender_session_id)
+        entry = Entry(ctx.ids.new("entry"), by="peer" if by_agent else "person")
+        return Send(ask, entry, draft, ctx.deadlines.queue_max)
+
+    refuse(await ctx.sessions.ask(record.id, send))
 
 
 async def _launched(ctx: Context, session_id: str) -> Launched:

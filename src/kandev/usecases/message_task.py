@@ -13,7 +13,9 @@ from kandev.core.context_block import strip
 from kandev.core.effects import Reply
 from kandev.core.errors import Conflict, Forbidden, Internal, Invalid, NotFound, StaleVersion
 from kandev.core.inputs import Ask, Draft, Interrupt, Send
+from kandev.core.queueing import TAKEN_OUT
 from kandev.core.records import EntryRecord
+from kandev.core.sending import REPLACED
 from kandev.core.session import Entry
 from kandev.core.toolbox import SPAWN
 from kandev.core.views import current_turn
@@ -181,6 +183,8 @@ async def _again(ctx: Context, letter: Letter, way: _Way, known: EntryRecord, te
             if settled is None or settled.state in ("queued", "claimed"):
                 raise
             known = settled
+    if known.state in ("removed", "replaced"):
+        raise Conflict(TAKEN_OUT if known.state == "removed" else REPLACED)
     if known.state == "unknown":
         raise _unknown(known.id)
     return Delivered(letter.task_id, known.session_id, _TRUE_NOW.get(known.state, "queued"))
