@@ -24,7 +24,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import adoption, disk, growth, latency, memory, startup, stopping, store, streaming
+from bench import adoption, disk, growth, interrupt, latency, memory, startup, stopping, store, streaming
 from bench.figures import Result
 from bench.ground import FULL, QUICK, Benchmark, Ground, Sizes
 from bench.processes import end_all
@@ -34,6 +34,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "disk": disk.measure,
     "startup": startup.measure,
     "latency": latency.measure,
+    "interrupt": interrupt.measure,
     "stopping": stopping.measure,
     "streaming": streaming.measure,
     "memory": memory.measure,

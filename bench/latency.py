@@ -1,8 +1,9 @@
-"""Our share of what a person waits for: a prompt, a cancel, and the two in a row (an interrupt).
+"""Our share of what a person waits for: a prompt, a cancel, and the two in a row.
 
 The agent stamps its first words, so that a prompt's way to it and the way of its words back are told apart.
 Each round asks a bare driver of the same agent first and then Kandev, so that a loaded machine loads both.
-An interrupt is a cancel and, as soon as it is answered, the next message, until that is at the agent.
+The two in a row are a cancel and, as soon as it is answered, the next message, until that is at the agent.
+An agent's interrupt of another is one step, and a benchmark of its own (`interrupt`).
 
 The pause that agentctl makes after a cancel for the agent's sake (`cancel_settle_s`, 0.1 s by default) is
 the agent's time, not ours: it is switched off here.
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 
 from bench.client import connected
 from bench.driver import Bare, driven
-from bench.figures import Row, beyond, ms
+from bench.figures import Row, ms
 from bench.ground import Ground
 from bench.program import STAMPING, Board, Live, running
 from bench.stamps import stamp_of, update_text
@@ -39,7 +40,8 @@ class Samples:
     output: list[float] = field(default_factory=list)
     """A prompt until the agent's first words are here."""
     cancel: list[float] = field(default_factory=list)
-    interrupt: list[float] = field(default_factory=list)
+    replaced: list[float] = field(default_factory=list)
+    """A cancel, then a prompt, until that is at the agent."""
 
 
 async def measure(ground: Ground) -> Sequence[Row]:
@@ -60,7 +62,7 @@ async def measure(ground: Ground) -> Sequence[Row]:
                 await _bare_round(bare, floor)
                 await _round(sessions[number % count], ours)
             used = (kandev.used_s() - used) / ground.sizes.rounds
-            rows += _rows(ground, count, ours, floor)
+            rows += _rows(count, ours, floor)
             what = f"processor time of three prompts and a cancel, {_live(count)}"
             rows.append(Row(what, "ms", 1000 * used))
     return rows
@@ -70,19 +72,15 @@ def _live(count: int) -> str:
     return f"{count} live session{'s' if count > 1 else ''}"
 
 
-def _rows(ground: Ground, count: int, ours: Samples, floor: Samples) -> list[Row]:
+def _rows(count: int, ours: Samples, floor: Samples) -> list[Row]:
     live = _live(count)
-    share = f"our share of an interrupt, {live}"
-    budget = ground.budget(20, "p95") if count == max(ground.sizes.live) else None
+    both = f"cancel, then a message, until it is at the agent, {live}"
     return [
         Row(f"prompt until it is at the agent, {live}", "ms", ms(ours.arrival), ms(floor.arrival), BARE),
         Row(f"prompt until it is answered, {live}", "ms", ms(ours.answer), ms(floor.output), BARE),
         Row(f"prompt until its first output, {live}", "ms", ms(ours.output), ms(floor.output), BARE),
         Row(f"cancel until it is answered, {live}", "ms", ms(ours.cancel), ms(floor.cancel), BARE),
-        Row(
-            f"interrupt until it is at the agent, {live}", "ms", ms(ours.interrupt), ms(floor.interrupt), BARE
-        ),
-        Row(share, "ms", beyond(ours.interrupt, floor.interrupt), budget=budget),
+        Row(both, "ms", ms(ours.replaced), ms(floor.replaced), BARE),
     ]
 
 
@@ -97,7 +95,7 @@ async def _bare_round(bare: Bare, samples: Samples) -> None:
     bare.cancel()
     at, _ = await turn
     samples.cancel.append(at - began)
-    samples.interrupt.append((await _bare_prompt(bare))[1] - began)
+    samples.replaced.append((await _bare_prompt(bare))[1] - began)
 
 
 async def _bare_prompt(bare: Bare) -> tuple[float, float]:
@@ -123,7 +121,7 @@ async def _round(live: Live, samples: Samples) -> None:
         raise RuntimeError(f"a cancel was answered {answer}")
     samples.cancel.append(at - began)
     live.notes.forget()
-    samples.interrupt.append((await _prompt(live))[2] - began)
+    samples.replaced.append((await _prompt(live))[2] - began)
 
 
 async def _prompt(live: Live) -> tuple[float, float, float]:

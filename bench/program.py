@@ -24,14 +24,18 @@ from bench.processes import alive, clean_environment, cpu_seconds, end_of
 DEADLINE_S = 120.0
 LAUNCHES_AT_ONCE = 8
 MOCK = (sys.executable, "-m", "kandev", "mock-agent")
+PROGRAM = ("-m", "kandev")
 STAMPING = (sys.executable, str(Path(__file__).parent / "stamping_agent.py"))
 
 
 class Kandev:
     """`async with running(home) as kandev`."""
 
-    def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, home: Path, settings: Mapping[str, str] | None = None, program: Sequence[str] = PROGRAM
+    ) -> None:
         self.home = home
+        self.program = program
         self.settings = dict(settings or {})
         self.url = ""
         self._process: subprocess.Popen[bytes] | None = None
@@ -54,7 +58,7 @@ class Kandev:
     async def start(self) -> float:
         """Returns with the ready line; the seconds from the start of the process until then."""
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "kandev", "serve", "--port", "0", "--no-browser"]
+        command = [sys.executable, *self.program, "serve", "--port", "0", "--no-browser"]
         began = time.monotonic()
         with (self.home / "backend.err").open("ab") as errors:
             # A session of its own: a Ctrl-C at the terminal is for us, and we end it.
@@ -122,9 +126,11 @@ class Kandev:
 
 
 @asynccontextmanager
-async def running(home: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[Kandev]:
-    """A Kandev that is ready, while the block runs."""
-    kandev = Kandev(home, settings)
+async def running(
+    home: Path, settings: Mapping[str, str] | None = None, program: Sequence[str] = PROGRAM
+) -> AsyncIterator[Kandev]:
+    """A Kandev that is ready, while the block runs. `program` is run in place of `kandev`."""
+    kandev = Kandev(home, settings, program)
     try:
         await kandev.start()
         yield kandev
@@ -161,9 +167,10 @@ class Board:
             "workflow_step_id": self.steps[step % len(self.steps)],
         }
 
-    async def task(self, step: int = 0) -> str:
+    async def task(self, step: int = 0, parent_id: str | None = None) -> str:
         """A new task's id."""
-        return str((await self.client.ask("task.create", **self.new_task(step)))["task"]["id"])
+        of = {} if parent_id is None else {"parent_id": parent_id}
+        return str((await self.client.ask("task.create", **self.new_task(step), **of))["task"]["id"])
 
     async def profile(self, command: Sequence[str]) -> str:
         """A profile of an agent."""
@@ -172,9 +179,9 @@ class Board:
         )
         return str(made["id"])
 
-    async def session(self, profile_id: str) -> Live:
+    async def session(self, profile_id: str, parent_id: str | None = None) -> Live:
         """A task with a session whose agent is up and waits."""
-        task_id = await self.task()
+        task_id = await self.task(parent_id=parent_id)
         launched = await self.client.ask("session.launch", task_id=task_id, agent_profile_id=profile_id)
         live = Live(self.client, task_id, str(launched["session_id"]))
         await self.client.follow(live.id, live.notes, since_seq=0)
@@ -182,14 +189,14 @@ class Board:
         live.notes.forget()
         return live
 
-    async def sessions(self, count: int, command: Sequence[str]) -> list[Live]:
+    async def sessions(self, count: int, command: Sequence[str], parent_id: str | None = None) -> list[Live]:
         """So many, a few launched at a time."""
         profile_id = await self.profile(command)
         places = asyncio.Semaphore(LAUNCHES_AT_ONCE)
 
         async def one() -> Live:
             async with places:
-                return await self.session(profile_id)
+                return await self.session(profile_id, parent_id)
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one()) for _ in range(count)]
