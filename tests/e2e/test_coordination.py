@@ -2,52 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 from tests.e2e.kandev import Kandev
-from tests.e2e.scenes import add, agent_spoke, said, turns_over
+from tests.e2e.parents import Parent, family
+from tests.e2e.scenes import agent_spoke, said, turns_over
 
 pytestmark = pytest.mark.proves("MCP-message-task", "MCP-task-mode")
-
-
-class Parent:
-    """A session whose agent has ended its first turn, and calls tools when it is told to."""
-
-    def __init__(self, house: Kandev, task_id: str, session_id: str) -> None:
-        self.house, self.task_id, self.session_id = house, task_id, session_id
-        self.turns = 1
-
-    async def results(self) -> list[dict[str, Any]]:
-        lines = await said(self.house, self.session_id)
-        return [json.loads(x.removeprefix("mcp-result ")) for x in lines if x.startswith("mcp-result")]
-
-    async def uses(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The whole result of one call, in a turn of its own."""
-        async with self.house.watching(self.session_id) as events:
-            await add(self.house, self.task_id, self.session_id, f"mcp {tool} {json.dumps(arguments)}")
-            self.turns += 1
-            await turns_over(events, self.turns)
-        return (await self.results())[-1]
-
-    async def gets(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """What a call that must succeed answers."""
-        result = await self.uses(tool, **arguments)
-        assert not result.get("isError"), result
-        found: dict[str, Any] = result["structuredContent"]
-        return found
-
-
-async def family(house: Kandev, prompt: str) -> tuple[Parent, str, str]:
-    """A parent, its child's task and session; the child's agent is at work."""
-    task_id, session_id = await house.session("say ready")
-    async with house.watching(session_id) as events:
-        await turns_over(events)
-    parent = Parent(house, task_id, session_id)
-    made = await parent.gets("create_task", title="Child", prompt=prompt, parent_id="self")
-    return parent, made["task_id"], made["session_id"]
 
 
 async def turns(house: Kandev, session_id: str, count: int) -> None:
