@@ -6,6 +6,7 @@ late answer is the session's next prompt. Not here: answering (`answer_question`
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +15,7 @@ from kandev.core.errors import Conflict
 from kandev.core.inputs import AskPerson, QuestionLeft
 from kandev.core.transcript import Message
 from kandev.ports.store import Tx
+from kandev.runtime.awake import Within
 from kandev.runtime.desk import Outcome, Place
 from kandev.runtime.prompting import ANSWER
 from kandev.usecases import finding
@@ -22,6 +24,9 @@ from kandev.usecases.context import Context
 
 PROGRESS_S: Final = 5.0
 """How often a call that waits tells its agent so: clients give up calls that say nothing."""
+TOO_LATE: Final = (
+    "The question was answered, but not to this call: the answer is a message, or was given before."
+)
 SETTLED: Final[Mapping[str, Outcome]] = {
     "answered": "answered",
     "declined": "declined",
@@ -60,15 +65,16 @@ async def ask_question(
     """How it ended, and the answer. Raises Conflict without a turn in which it could be asked, and when the
     call was given up."""
     pending = pending_id(session_id, name)
-    known = await ctx.store.read(lambda tx: _known(tx, session_id, pending))
-    if known is not None and (settled := SETTLED.get(str(known.metadata.get("status")))) not in (
-        None,
-        "answered",
-    ):
-        return settled, ""
+    # At the desk before anybody looks: an answer that is on its way then finds the call.
     with ctx.sessions.desk.place(pending) as place:
-        if known is None or known.metadata.get("status") == "pending":
-            refuse(await ctx.sessions.ask(session_id, lambda a: AskPerson(a, pending, dict(payload))))
+        known, in_hand = await ctx.store.read(lambda tx: _known(tx, session_id, pending))
+        status = str(known.metadata.get("status")) if known else "pending"
+        settled = SETTLED.get(status)
+        if settled is not None and settled != "answered":
+            return settled, ""
+        if settled is not None:
+            return await _once_more(ctx, place, call, in_hand=in_hand)
+        refuse(await ctx.sessions.ask(session_id, lambda a: AskPerson(a, pending, dict(payload))))
         try:
             return await _answered(place, call)
         finally:
@@ -76,9 +82,21 @@ async def ask_question(
                 await ctx.sessions.tell(session_id, QuestionLeft(pending))
 
 
-def _known(tx: Tx, session_id: str, pending: str) -> Message | None:
-    finding.session(tx, session_id)
-    return tx.messages.find(session_id, "clarification_request", pending)
+async def _once_more(ctx: Context, place: Place, call: Asking, *, in_hand: bool) -> tuple[Outcome, str]:
+    """A call that comes again to a question that was answered meanwhile. The answer is handed to it soon, or
+    went another way and never will be."""
+    if in_hand or place.outcome.done():
+        with contextlib.suppress(TimeoutError):
+            async with Within(ctx.deadlines.agentctl_call_s):
+                return await _answered(place, call)
+    raise Conflict(TOO_LATE)
+
+
+def _known(tx: Tx, session_id: str, pending: str) -> tuple[Message | None, bool]:
+    """The question as it was asked, and whether an answer to it is on its way to its call."""
+    value = finding.session(tx, session_id).value
+    in_hand = any(q.id == pending and q.answer is not None for q in value.questions)
+    return tx.messages.find(session_id, "clarification_request", pending), in_hand
 
 
 async def _answered(place: Place, call: Asking) -> tuple[Outcome, str]:
