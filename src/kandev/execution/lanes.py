@@ -33,6 +33,12 @@ ANSWER_MAX_BYTES = 8 * 1024 * 1024
 PARSE_ERROR = -32700
 
 
+class _Named(msgspec.Struct):
+    """All that an answer to a message has to know of it."""
+
+    id: msgspec.Raw = msgspec.Raw(b"null")
+
+
 Send = Callable[[wire.McpAnswer], Awaitable[None]]
 
 
@@ -231,7 +237,7 @@ class Lane:
             message = msgspec.json.decode(asked.message, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError):
             error = {"code": PARSE_ERROR, "message": "The message cannot be read."}
-            answer = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error})
+            answer = msgspec.json.encode({"jsonrpc": "2.0", "id": _id_of(asked.message), "error": error})
             await self._send(wire.McpAnswer(call_id=asked.call_id, message=msgspec.Raw(answer), last=True))
             return
         call = self._calls[asked.call_id] = Call(asked, message, self._send)
@@ -244,3 +250,11 @@ class Lane:
         if (connection := self._connection) is not None:
             with contextlib.suppress(ConnectionClosed):
                 await connection.send(msgspec.json.encode(answer), text=True)
+
+
+def _id_of(message: msgspec.Raw) -> msgspec.Raw:
+    """As the client wrote it, also where the rest cannot be read: an answer without it is nobody's."""
+    try:
+        return msgspec.json.decode(message, type=_Named).id
+    except (msgspec.DecodeError, RecursionError):
+        return msgspec.Raw(b"null")
