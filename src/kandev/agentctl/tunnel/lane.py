@@ -26,13 +26,24 @@ class WebSocketLane:
     """Implements `calls.Lane`."""
 
     def __init__(self) -> None:
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[mcp.FromAgent] = deque()
         self._ended: _Over | None = None
         self._news = asyncio.Event()
 
     def put(self, document: mcp.FromAgent) -> None:
-        self._waiting.append(msgspec.json.encode(document))
+        if isinstance(document, mcp.McpLeft | mcp.McpServed) and self._withdraws(document.call_id):
+            return
+        self._waiting.append(document)
         self._news.set()
+
+    def _withdraws(self, call_id: str) -> bool:
+        """A call that ends before the backend has had it is not sent: an agent that calls and leaves while
+        the backend does not read would fill the memory. True: the backend knows nothing of it at all."""
+        for document in self._waiting:
+            if isinstance(document, mcp.McpCall) and document.call_id == call_id:
+                self._waiting.remove(document)
+                return not document.again
+        return False
 
     def end(self, *, replaced: bool) -> None:
         if replaced:
@@ -46,7 +57,7 @@ class WebSocketLane:
         while True:
             self._news.clear()
             while self._waiting:
-                await websocket.send_text(self._waiting.popleft().decode())
+                await websocket.send_text(msgspec.json.encode(self._waiting.popleft()).decode())
             if self._ended is not None:
                 raise self._ended
             await self._news.wait()
