@@ -6,6 +6,7 @@ call. A question that its turn has left open keeps the session waiting: nothing 
 """
 
 from dataclasses import replace
+from typing import Final
 
 from kandev.core.effects import (
     Enqueued,
@@ -22,6 +23,9 @@ from kandev.core.session import Entry, Launch, Outcome, Question, Session
 from kandev.core.steps import Step, replies
 from kandev.core.views import wire_state
 
+AT_ONCE: Final = 20
+"""So many questions of one session may be open: an agent that asks and leaves would ask for ever."""
+
 
 def ask(s: Session, given: AskPerson) -> Step:
     """In a turn that goes on. The same call again joins its question."""
@@ -30,6 +34,9 @@ def ask(s: Session, given: AskPerson) -> Step:
     works = s.turn is not None and s.turn.ending is None and s.launch is Launch.READY
     if s.turn is None or not works or s.outcome is not Outcome.OPEN:
         sentence = "No turn is under way in which a question could be asked."
+        return s, (Reply(given.ask, "conflict", sentence),)
+    if len(s.questions) >= AT_ONCE:
+        sentence = f"{len(s.questions)} questions of this session are open: wait for their answers first."
         return s, (Reply(given.ask, "conflict", sentence),)
     question = Question(given.question, s.turn.ref)
     opened = QuestionOpened(s.turn.ref, given.question, given.payload)
