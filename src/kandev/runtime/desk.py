@@ -5,6 +5,7 @@ Not here: what an answer means (`core.questions`), how a call travels.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,6 +50,8 @@ class Desk:
         self._wait_s = wait_s
         self._places: dict[str, Place] = {}
         self._awaited: dict[str, asyncio.Event] = {}
+        self._waiting: Counter[str] = Counter()
+        """How many hand the same answer over: an actor that is built anew does so beside its forerunner."""
 
     @contextmanager
     def place(self, question: str) -> Iterator[Place]:
@@ -82,14 +85,17 @@ class Desk:
     async def _there(self, question: str) -> bool:
         if question in self._places:
             return True
-        came = self._awaited[question] = asyncio.Event()
+        came = self._awaited.setdefault(question, asyncio.Event())
+        self._waiting[question] += 1
         try:
             async with Within(self._wait_s):
                 await came.wait()
         except TimeoutError:
             return False
         finally:
-            del self._awaited[question]
+            self._waiting[question] -= 1
+            if not self._waiting[question]:
+                del self._waiting[question], self._awaited[question]
         return question in self._places
 
     def closed(self, note: QuestionClosed) -> None:
