@@ -49,6 +49,11 @@ WEIGHTS: Final = {
     "auto run": 4,
     "reorder": 3,
     "clear": 1,
+    "automation": 5,
+    "edit": 2,
+    "drain": 3,
+    "ask a person": 5,
+    "respond": 6,
     "delete": 3,
     "wait": 4,
     "go away": 2,
@@ -114,7 +119,7 @@ def schedule(seed: int, steps: int) -> list[Action]:
 def _made(draw: random.Random, number: int, what: str) -> Action:
     pause, which = draw.choice(PAUSES_S), draw.randrange(6)
     match what:
-        case "message" | "launch" | "peer" | "interrupt":
+        case "message" | "launch" | "peer" | "interrupt" | "automation" | "respond":
             return Action(pause, what, which, number, draw.choice(SCRIPTS))
         case "wait":
             return Action(draw.choice((15.0, 40.0, 130.0)), what)

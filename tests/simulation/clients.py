@@ -5,14 +5,9 @@ A client that is cut off (killed backend, gone away) knows nothing; one that got
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kandev.core.errors import KandevError, NotFound, QueueFull
-from kandev.core.inputs import Ask, AutoRun, Clear, Draft, Interrupt, Reorder, Send, SendNow
-from kandev.core.session import Entry
-from kandev.core.views import current_turn
+from kandev.core.errors import QueueFull
 from kandev.usecases import (
     add_message,
     answer_permission,
@@ -24,54 +19,15 @@ from kandev.usecases import (
     stop_session,
     stop_task,
 )
-from tests.simulation.loop import Domain
-from tests.simulation.rig import DEADLINES, Backend, Rig
+from tests.simulation.asker import BOUND_S, DELETE_BOUND_S
+from tests.simulation.peers import Peers
+from tests.simulation.rig import Backend
 
 OVER = ("COMPLETED", "FAILED", "CANCELLED")
-BOUND_S = DEADLINES.message_answer_s + 2 * DEADLINES.commit_s + 5 + 4 * DEADLINES.commit_s
-"""No use case answers later: the registry's bound, and the store's for the look before and after."""
-DELETE_BOUND_S = BOUND_S + DEADLINES.teardown_s + 2 * DEADLINES.commit_s
 
 
-class Clients:
-    """One schedule's askers. `log` tells what they heard."""
-
-    def __init__(self, rig: Rig) -> None:
-        self.rig = rig
-        self.domain = Domain("clients")
-        self.log: Callable[[str], None] = lambda line: None
-        self.asking: list[asyncio.Task[Any]] = []
-        """Requests under way, for who goes away."""
-        self.refused: set[str] = set()
-        """Tokens of messages that were refused: they must not exist."""
-
-    def ask(self, name: str, request: Callable[[Backend], Awaitable[Any]], bound: float = BOUND_S) -> None:
-        """Begin; the answer comes when it comes."""
-        backend = self.rig.backend
-        if backend is None:
-            return
-        with backend.domain.entered():
-            inner = asyncio.create_task(_begun(request, backend), name=name)
-        self.asking.append(inner)
-        with self.domain.entered():
-            asyncio.create_task(self._bounded(name, inner, bound))  # noqa: RUF006 - the domain owns it
-
-    async def _bounded(self, name: str, inner: asyncio.Task[Any], bound: float) -> None:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        await asyncio.wait({inner}, timeout=bound)
-        self.rig.watch.holds(inner.done(), "answered in time", f"{name} has no answer after {bound:g} s")
-        if not inner.done():
-            inner.cancel()
-            return
-        self.asking.remove(inner)
-        heard = "cut off" if inner.cancelled() else inner.exception() or inner.result()
-        self.log(f"{name} after {loop.time() - began:.2f} s: {heard}")
-        if isinstance(heard, BaseException) and not isinstance(heard, KandevError):
-            self.rig.watch.violated("no bug", f"{name}: {heard!r}")
-        if isinstance(heard, NotFound) and heard.message == "session not found":
-            there = self.rig.watch.stored(str((heard.details or {}).get("id") or name.rpartition(" ")[2]))
-            self.rig.watch.holds(there is None, "answers are true", f"{name}: {heard}, and it is there")
+class Clients(Peers):
+    """One schedule's askers."""
 
     # -- requests, and what their answers promise ---------------------------------------------------
 
@@ -88,18 +44,6 @@ class Clients:
             return added
 
         self.ask(f"message {key} to {session_id}", request)
-
-    def _never(self, content: str) -> None:
-        self.refused.add(content)
-
-    def _entry_exists(self, added: add_message.Added, session_id: str) -> None:
-        watch = self.rig.watch
-        if watch.stored(session_id) is None:
-            return
-        row = watch.rows.execute("SELECT state FROM entries WHERE id = ?", (added.entry_id,)).fetchone()
-        watch.holds(row, "answers are true", f"{added} has no row")
-        if added.status == "sent":
-            watch.holds(row and row[0] == "delivered", "answers are true", f"{added} is {row}")
 
     def launch(self, task_id: str, prompt: str) -> None:
         async def request(backend: Backend) -> Any:
@@ -175,73 +119,6 @@ class Clients:
 
         self.ask(f"remove {entry_id}", request)
 
-    # -- peers, and people who arrange what waits ---------------------------------------------------
-
-    def peer(self, session_id: str, content: str, name: str, *, interrupts: bool) -> None:
-        """A parent's agent: it looks at the session first, and then asks, however much later that is."""
-        watch, entry = self.rig.watch, Entry(f"entry of {name}", "peer")
-
-        async def request(backend: Backend) -> Any:
-            ctx = backend.ctx
-            record = await ctx.store.read(lambda tx: tx.sessions.get(session_id))
-            if record is None:
-                return "deleted"
-            noted = current_turn(record.value)
-            if interrupts:
-                watch.jumpers.add(entry.id)
-                watch.aims.add((session_id, noted))
-            interrupt = Interrupt(noted) if interrupts else None
-            draft = Draft(content, f"message of {name}", sender_task_id="t9")
-            limit = ctx.deadlines.queue_max
-            heard = await ctx.sessions.ask(session_id, lambda a: Send(a, entry, draft, limit, interrupt))
-            if heard.status in ("rejected", "queue_full"):
-                self._never(content)
-            elif watch.stored(session_id) is not None:
-                self._is_true(entry.id, heard.status)
-            return heard
-
-        self.ask(f"{'interrupt' if interrupts else 'peer'} {name} to {session_id}", request)
-
-    def _is_true(self, entry_id: str, status: str) -> None:
-        watch = self.rig.watch
-        row = watch.rows.execute("SELECT state FROM entries WHERE id = ?", (entry_id,)).fetchone()
-        watch.holds(row, "answers are true", f"{entry_id} is {status}, and has no row")
-        delivered = row and row[0] == "delivered"
-        watch.holds(status != "sent" or delivered, "answers are true", f"{entry_id} sent, but {row}")
-
-    def arrange(self, session_id: str, what: str, make: Callable[[str], Ask]) -> None:
-        """One of the inputs about the queue."""
-
-        async def request(backend: Backend) -> Any:
-            return await backend.ctx.sessions.ask(session_id, make)
-
-        self.ask(f"{what} {session_id}", request)
-
-    def send_now(self, session_id: str, entry_id: str) -> None:
-        watch = self.rig.watch
-        watch.jumpers.add(entry_id)
-        watch.sent_now.add(session_id)
-
-        async def request(backend: Backend) -> Any:
-            heard = await backend.ctx.sessions.ask(session_id, lambda a: SendNow(a, entry_id))
-            if heard.status == "sent" and watch.stored(session_id) is not None:
-                self._is_true(entry_id, heard.status)
-            return heard
-
-        self.ask(f"send {entry_id} now to {session_id}", request)
-
-    def auto_run(self, session_id: str, on: bool) -> None:
-        self.arrange(session_id, f"auto run {on}", lambda ask: AutoRun(ask, on))
-
-    def reorder(self, session_id: str, by: int) -> None:
-        value = self.rig.watch.stored(session_id)
-        waiting = tuple(e.id for e in value.queue) if value else ()
-        order = (*waiting[by:], *waiting[:by])
-        self.arrange(session_id, "reorder", lambda ask: Reorder(ask, order))
-
-    def clear(self, session_id: str) -> None:
-        self.arrange(session_id, "clear", Clear)
-
     def delete(self, session_id: str) -> None:
         async def request(backend: Backend) -> Any:
             await delete_session.delete_session(backend.ctx, session_id=session_id)
@@ -251,7 +128,3 @@ class Clients:
             watch.holds(not living, "gone", f"{session_id} is deleted and {living} live")
 
         self.ask(f"delete {session_id}", request, DELETE_BOUND_S)
-
-
-async def _begun(request: Callable[[Backend], Awaitable[Any]], backend: Backend) -> Any:
-    return await request(backend)

@@ -161,6 +161,33 @@ def _send_now(player: Player, action: Action) -> None:
         player.clients.send_now(*row)
 
 
+def _automation(player: Player, action: Action) -> None:
+    session = player.session(action.which)
+    if session is not None:
+        content = f"say m{action.number}\n{action.text}"
+        player.clients.automation(session, content, f"m{action.number}", key=f"build {action.which % 2}")
+
+
+def _edit(player: Player, action: Action) -> None:
+    row = player.one("SELECT session_id, id, content FROM entries WHERE state = 'queued'", action.which)
+    if row is not None:
+        player.clients.edit(*row)
+
+
+def _ask_a_person(player: Player, action: Action) -> None:
+    session = player.session(action.which)
+    if session is not None:
+        player.clients.ask_a_person(session, f"q{action.number or action.which}", how=action.which)
+
+
+def _respond(player: Player, action: Action) -> None:
+    asked = "SELECT key FROM messages WHERE type = 'clarification_request' ORDER BY rowid DESC LIMIT 2"
+    row = player.one(asked, action.which)
+    if row is not None:
+        words = f"say m{action.number}\n{action.text}"
+        player.clients.respond(str(row[0]), words, declines=action.which == 5)
+
+
 def _again(player: Player, action: Action) -> None:
     row = player.one(
         "SELECT session_id, task_id, content, key FROM entries WHERE key IS NOT NULL", action.which
@@ -292,6 +319,11 @@ DO: dict[str, Callable[[Player, Action], Any]] = {
     "answer": _answer,
     "remove": _remove,
     "peer": _peer,
+    "automation": _automation,
+    "edit": _edit,
+    "drain": _with_session(lambda clients, session, _: clients.drain(session)),
+    "ask a person": _ask_a_person,
+    "respond": _respond,
     "interrupt": _peer,
     "send now": _send_now,
     "auto run": _with_session(lambda clients, session, action: clients.auto_run(session, action.which > 1)),

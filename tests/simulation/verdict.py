@@ -7,10 +7,17 @@ from collections import Counter
 from kandev.core.effects import Follow, Timer
 from kandev.core.session import Launch, Outcome, Session
 from kandev.core.task import FINAL
+from kandev.core.views import asks_a_person
 from tests.simulation.rig import Rig
 
 LATE = "said too late"
 """Text of reports with an old identity: it must never be seen."""
+
+
+ASKED = (
+    "SELECT 1 FROM messages m JOIN sessions s ON s.id = m.session_id "
+    "WHERE s.task_id = ? AND m.type = 'clarification_request'"
+)
 
 
 def sessions(rig: Rig) -> list[tuple[str, Session]]:
@@ -43,7 +50,8 @@ def judge(rig: Rig) -> None:
 
 def _drained(rig: Rig, id: str, value: Session) -> None:
     promptable = value.outcome in (Outcome.OPEN, Outcome.COMPLETED)
-    left = promptable and value.parked is None and value.auto_run and value.queue
+    runs = promptable and value.parked is None and value.auto_run and not asks_a_person(value)
+    left = runs and value.queue
     rig.watch.holds(not left, "drained", f"{id} is promptable, not parked, and has {value.queue}")
     asking = [e for e in value.queue if e.asks]
     rig.watch.holds(not asking, "nothing is left", f"{id}: somebody still waits for {asking}")
@@ -53,9 +61,10 @@ def _only_follows(rig: Rig, id: str) -> None:
     assert rig.backend is not None
     glance = rig.backend.sessions.glance(id)
     keys = [work.what for work in glance.under_way] if glance else []
-    keys = [key for key in keys if not (isinstance(key, Timer) and key.kind == "idle")]
+    keys = [key for key in keys if not (isinstance(key, Timer) and key.kind in ("idle", "question"))]
     rig.watch.holds(all(isinstance(k, Follow) for k in keys), "nothing is left", f"{id} does {keys}")
-    absent = glance is not None and glance.record.value.launch is Launch.ABSENT
+    value = glance.record.value if glance else None
+    absent = value is not None and value.launch is Launch.ABSENT and not value.questions
     rig.watch.holds(not absent, "nothing is left", f"{id} has an actor and no process")
 
 
@@ -74,6 +83,7 @@ def _processes(rig: Rig) -> None:
 def _prompts(rig: Rig) -> None:
     """Each message against what agents got."""
     got = Counter(token for handed in rig.world.handed for token in handed.tokens)
+    got.update(rig.watch.answered)
     twice = [token for token, times in got.items() if times > 1]
     rig.watch.holds(not twice, "one dispatch", f"{twice} were handed over more than once")
     rows = rig.rows.execute("SELECT content, state FROM entries").fetchall()
@@ -116,7 +126,11 @@ def _cards(rig: Rig) -> None:
         here = [bool(completed) for at, completed in began if at == entered]
         before = [bool(completed) for at, completed in began if at == entered - 1]
         right = not any(here) if step == "s2" else not here and (any(before) or not before)
-        rig.watch.holds(right, "cards follow", f"{id} is in {step} by entering {entered}, of turns {began}")
+        # A question that a turn leaves open holds its step; what follows it may be no turn at all.
+        asked = rig.rows.execute(ASKED, (id,)).fetchone() is not None
+        rig.watch.holds(
+            right or asked, "cards follow", f"{id} is in {step} by entering {entered}, of turns {began}"
+        )
         rig.watch.holds(owed is None, "cards follow", f"{id} still owes {owed}")
 
 

@@ -17,6 +17,7 @@ from kandev.core.effects import (
     Enqueued,
     ExecutionOver,
     Note,
+    QuestionOpened,
     Reply,
     TurnClosed,
 )
@@ -81,6 +82,8 @@ class Watcher:
         """Entries that may go before others."""
         self.aims: set[tuple[str, TurnRef | None]] = set()
         """What interrupts noted, by session."""
+        self.answered: list[str] = []
+        """Tokens of answers that a tool call took to its agent."""
         self.sent_now: set[str] = set()
         """Sessions in which a person sent something now, whatever turn there was."""
         self._seqs: dict[tuple[str, str], int] = {}
@@ -136,8 +139,10 @@ class Watcher:
     def _noted(self, before: Session, after: Session, note: Note) -> None:
         match note:
             case Enqueued(entry):
-                if before.parked or before.cancelling or not before.auto_run:
+                if before.parked or before.cancelling or not before.auto_run or entry.by == "answer":
                     self.jumpers.add(entry.id)
+            case QuestionOpened(turn):
+                self.aims.add((after.id, turn))
             case Claimed(_, entries):
                 self._in_order(after, entries)
                 asked = not before.cancelling or self.jumpers.issuperset(entries)
@@ -195,7 +200,9 @@ class Watcher:
         queued = [id for id, state in found if state == "queued"]
         claimed = [id for id, state in found if state == "claimed"]
         carried = [e.id for e in value.turn.entries] if value.turn and not value.turn.taken else []
-        self.holds(queued == [e.id for e in value.queue], "one fate", f"rows {queued}, value {value.queue}")
+        in_hand = {q.answer.id for q in value.questions if q.answer}
+        waits = [id for id in queued if id not in in_hand]
+        self.holds(waits == [e.id for e in value.queue], "one fate", f"rows {queued}, value {value.queue}")
         self.holds(
             sorted(claimed) == sorted(carried), "one fate", f"claimed {claimed}, the turn has {carried}"
         )
