@@ -115,12 +115,13 @@ def _transcript(rig: Rig, id: str) -> None:
 
 def _cards(rig: Rig) -> None:
     """Where a card is follows from its turns: each of them knows the entering in which it began. Those of a
-    session that was deleted are gone with it."""
+    session that was deleted are gone with it, and nobody can tell any more."""
     query = (
         "SELECT t.entered, t.cause = 'agent' AND t.error IS NULL AND t.stop_reason != 'cancelled' "
         "FROM turns t JOIN sessions s ON s.id = t.session_id WHERE s.task_id = ?"
     )
     cards = "SELECT id, workflow_step_id, entered, owed_enter FROM tasks"
+    deleted = not rig.watch.values.keys() <= {id for id, _ in sessions(rig)}
     for id, step, entered, owed in rig.rows.execute(cards).fetchall():
         began = rig.rows.execute(query, (id,)).fetchall()
         here = [bool(completed) for at, completed in began if at == entered]
@@ -129,7 +130,9 @@ def _cards(rig: Rig) -> None:
         # A question that a turn leaves open holds its step; what follows it may be no turn at all.
         asked = rig.rows.execute(ASKED, (id,)).fetchone() is not None
         rig.watch.holds(
-            right or asked, "cards follow", f"{id} is in {step} by entering {entered}, of turns {began}"
+            right or asked or deleted,
+            "cards follow",
+            f"{id} is in {step} by entering {entered}, of turns {began}",
         )
         rig.watch.holds(owed is None, "cards follow", f"{id} still owes {owed}")
 

@@ -118,6 +118,7 @@ class Watcher:
 
     def _decided(self, before: Session, after: Session, notes: tuple[Note, ...]) -> None:
         self.commits += 1
+        self.aims |= {(after.id, note.turn) for note in notes if isinstance(note, QuestionOpened)}
         for note in notes:
             self._noted(before, after, note)
         if after.turn and after.turn.ending:
@@ -141,8 +142,6 @@ class Watcher:
             case Enqueued(entry):
                 if before.parked or before.cancelling or not before.auto_run or entry.by == "answer":
                     self.jumpers.add(entry.id)
-            case QuestionOpened(turn):
-                self.aims.add((after.id, turn))
             case Claimed(_, entries):
                 self._in_order(after, entries)
                 asked = not before.cancelling or self.jumpers.issuperset(entries)
