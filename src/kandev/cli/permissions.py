@@ -18,7 +18,7 @@ ALLOWING = ("allow_once", "allow_always")
 
 @click.group()
 def permission() -> None:
-    """List and answer the questions of agents."""
+    """List and answer what agents want to be allowed."""
 
 
 @permission.command("list")

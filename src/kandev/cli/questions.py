@@ -106,11 +106,16 @@ def _show(client: Client, session_id: str, asked: list[Thing]) -> None:
         client.out.say("No question is open.")
     for question in asked:
         age = age_of(question.get("asked_at"))
+        if title := question.get("title"):
+            client.out.say(paint(clean(title), dim=True))
         client.out.say(paint(clean(question.get("prompt", "")), bold=True))
+        if context := question.get("context"):
+            client.out.say(clean(context))
         for number, option in enumerate(question.get("options") or [], 1):
             about = f": {line_of(option['description'])}" if option.get("description") else ""
             client.out.say(f"  {number}  {paint(line_of(option.get('label', '')), 'yellow')}{about}")
         since = f", asked {age} ago" if age else ""
         client.out.say(paint(f"  Question {question['pending_id']}{since}", dim=True))
     if asked:
-        client.out.say(f"Answer with `kandev answer {session_id} TEXT`, or --option NUMBER, or --reject.")
+        option = ", or --option NUMBER" if any(question.get("options") for question in asked) else ""
+        client.out.say(f"Answer with `kandev answer {session_id} TEXT`{option}, or --reject.")

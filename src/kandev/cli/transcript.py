@@ -135,7 +135,11 @@ def _tool_or_other(message: Piece) -> str:
         case "clarification_request" if _waits(message):
             return f"{paint('question', 'yellow', bold=True)}: {line_of(content)}"
         case "clarification_request":
-            return f"{paint('question', 'yellow')}: {line_of(content)}: {line_of(asked.get('status'))}"
+            answer = f" by {line_of(asked['by'])}" if asked.get("by") else ""
+            answer += f": {line_of(asked['answer'])}" if asked.get("answer") else ""
+            return (
+                f"{paint('question', 'yellow')}: {line_of(content)}: {line_of(asked.get('status'))}{answer}"
+            )
     return ""
 
 
