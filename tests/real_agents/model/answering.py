@@ -23,7 +23,7 @@ TEXT_TYPES = ("text", "input_text", "output_text")
 INTERRUPTION_NOTES = ("[Request interrupted", "Tool loaded.")
 # Blocks that agents put around or in front of what the user wrote.
 WRAPPER = re.compile(
-    r"^\s*<(system-reminder|environment_context|environment_details|system_info|user_instructions|"
+    r"^\s*<(kandev-context|kandev-message|system-reminder|environment_context|environment_details|system_info|user_instructions|"
     r"current_datetime|current_date|reminder|context|env|local-command|permissions|skills|apps|plugins|"
     r"recommended|session_context|INSTRUCTIONS|collaboration_mode|task_progress|turn_aborted|agent|"
     r"extension_context|vibe_[a-z_]+)\b[^>]*>(.*?</\1[^>]*>|.*$)",
