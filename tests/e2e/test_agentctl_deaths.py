@@ -22,6 +22,7 @@ from tests.e2e.scenes import (
     profile,
     said,
     turns_over,
+    until_holds,
     until_true,
 )
 
@@ -121,6 +122,13 @@ async def test_nothing_resumes_before_the_old_agent_and_its_children_are_gone(
     old = marked(session_id)
     assert len(old) == 2
     await kill(kandev)
+
+    async def noticed() -> bool:
+        # A prompt that is on its way at this moment never arrives: its message is parked, nothing resumes.
+        execution = (await get(kandev, session_id)).get("execution")
+        return execution is None or execution["status"] != "ready"
+
+    await until_holds(noticed, "the backend knows that the agent is lost")
     await add(kandev, task_id, session_id, "recall")
 
     def resumed() -> bool:
