@@ -114,6 +114,20 @@ def test_the_oldest_ones_need_a_limit_and_no_other_place(kandev: Kandev, words: 
     assert (ran.code, "--oldest goes with --limit" in ran.err) == (2, True)
 
 
+def test_a_list_shows_what_a_question_is_about_and_how_it_ended(kandev: Kandev, backend: FakeBackend) -> None:
+    about = {"title": "Storage", "context": "It is kept."}
+    settled = {"status": "answered", "by": "user", "answer": "SQLite"}
+    kind = {"type": "clarification_request", "content": "Which one?"}
+    asked = [a_message(1, **kind, metadata=about), a_message(2, **kind, metadata=about | settled)]
+    backend.answers["message.list"] = paged(asked)
+
+    shown = [line.strip() for line in kandev("message", "list", "aa11").out.splitlines()]
+
+    lines = ["Which one?", "Storage", "It is kept."]
+    assert shown[1:4] == lines
+    assert shown[5:] == [*lines, "answered by user: SQLite"]
+
+
 @pytest.mark.parametrize(
     ("metadata", "who"),
     [

@@ -93,3 +93,12 @@ def test_what_cannot_be_meant_is_a_sentence_and_answers_nothing(kandev: Kandev, 
     free = kandev("answer", TASK, "--question", "efgh", "--option", "1")
     assert "offers no option '1': say it as TEXT." in free.err
     assert backend.payloads("clarification.respond") == []
+
+
+def test_a_question_is_shown_with_its_title_and_context(kandev: Kandev, backend: FakeBackend) -> None:
+    asking(backend, a_question(title="Storage", context="It is kept\nfor years.", options=[]))
+
+    out = kandev("answer", TASK).out
+
+    assert out.splitlines()[:4] == ["Storage", "Which database?", "It is kept", "for years."]
+    assert "--option" not in out

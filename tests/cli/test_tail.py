@@ -141,19 +141,39 @@ def test_a_permission_is_shown_with_how_to_answer_it(kandev: Kandev, backend: Fa
 
 
 def test_a_question_is_shown_with_how_to_answer_it(kandev: Kandev, backend: FakeBackend) -> None:
-    asked = message("m1", "Which one?", "clarification_request", options=[{"label": "SQLite"}])
-    settled = {**asked, "metadata": {**asked["metadata"], "status": "answered"}}
+    asked = message(
+        "m1",
+        "Which one?",
+        "clarification_request",
+        options=[{"label": "SQLite"}],
+        title="Storage",
+        context="It is kept\nfor years.",
+    )
+    answered = {"status": "answered", "by": "user", "answer": "SQLite"}
+    settled = {**asked, "metadata": {**asked["metadata"], **answered}}
     told = frames(
         added(asked), ("session.message.updated", {"message": settled}), became("WAITING_FOR_INPUT")
     )
     backend.plays = [Play(snapshot(), told)]
 
-    assert kandev("tail", SESSION, "--once").out.splitlines()[1:5] == [
+    assert kandev("tail", SESSION, "--once").out.splitlines()[1:8] == [
         "question: Which one?",
+        "    Storage",
+        "    It is kept",
+        "    for years.",
         "    1  SQLite",
-        f"    Answer: kandev answer {SESSION} TEXT  (or --option NUMBER)",
-        "question: Which one?: answered",
+        f"    Answer: kandev answer {SESSION} TEXT  (or --option NUMBER, or --reject)",
+        "question: Which one?: answered by user: SQLite",
     ]
+
+
+def test_a_question_without_options_does_not_offer_any(kandev: Kandev, backend: FakeBackend) -> None:
+    asked = message("m1", "Which one?", "clarification_request")
+    backend.plays = [Play(snapshot(), frames(added(asked), became("WAITING_FOR_INPUT")))]
+
+    assert (
+        f"    Answer: kandev answer {SESSION} TEXT  (or --reject)\n" in kandev("tail", SESSION, "--once").out
+    )
 
 
 @pytest.mark.parametrize("status", ["selected", "rejected"])

@@ -13,7 +13,7 @@ from kandev.cli import naming
 from kandev.cli.client import Client, client_command, text_or_stdin
 from kandev.cli.failures import Refused
 from kandev.cli.output import clean, paint
-from kandev.cli.transcript import sender
+from kandev.cli.transcript import background, sender, settlement, waits
 
 PAGE = 500
 AUTHORS = {"user": "blue", "agent": "green", "system": "yellow"}
@@ -86,6 +86,15 @@ def list_messages(client: Client, /, target: str, oldest: bool, **options: Any) 
         kind = "" if each.get("type") == "message" else f" {each.get('type', '')}"
         client.out.say(paint(f"{who}{kind}  {each.get('created_at', '')}", AUTHORS.get(who), bold=True))
         client.out.say(clean(each.get("content", "")))
+        if each.get("type") == "clarification_request":
+            _question(client, each)
+
+
+def _question(client: Client, asked: dict[str, Any]) -> None:
+    for line in background(asked):
+        client.out.say(f"  {line}")
+    if not waits(asked):
+        client.out.say(f"  {settlement(asked)}")
 
 
 def transcript(client: Client, session_id: str) -> Iterator[dict[str, Any]]:

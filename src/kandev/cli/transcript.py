@@ -30,6 +30,20 @@ def sender(message: Piece) -> str | None:
     return str(by) if by in ("workflow", "automation") else None
 
 
+def background(message: Piece) -> list[str]:
+    """Title and context of a question, in lines."""
+    told = message.get("metadata") or {}
+    return [line for name in ("title", "context") for line in clean(told.get(name) or "").splitlines()]
+
+
+def settlement(message: Piece) -> str:
+    """How a question ended, by whom and with which answer."""
+    told = message.get("metadata") or {}
+    by = f" by {line_of(told['by'])}" if told.get("by") else ""
+    answer = f": {line_of(told['answer'])}" if told.get("answer") else ""
+    return f"{line_of(told.get('status'))}{by}{answer}"
+
+
 @dataclass
 class Transcript:
     """`write` takes text with its own newlines. `session_id` is named in what can be typed as an answer."""
@@ -57,7 +71,7 @@ class Transcript:
         if line and self._said.get(message["id"]) != line:
             self._said[message["id"]] = line
             self.line(line)
-            if _waits(message):
+            if waits(message):
                 self._how_to_answer(message)
 
     def grown(self, id: str, offset: int, text: str) -> None:
@@ -92,11 +106,13 @@ class Transcript:
     def _how_to_answer(self, message: Piece) -> None:
         asked = message.get("metadata") or {}
         if message.get("type") == "clarification_request":
-            for number, option in enumerate(asked.get("options") or [], 1):
+            for about in background(message):
+                self.line(f"    {about}")
+            options = asked.get("options") or []
+            for number, option in enumerate(options, 1):
                 self.line(f"    {paint(str(number), 'yellow')}  {line_of(option.get('label', ''))}")
-            self.line(
-                paint(f"    Answer: kandev answer {self.session_id} TEXT  (or --option NUMBER)", dim=True)
-            )
+            way = "--option NUMBER, or --reject" if options else "--reject"
+            self.line(paint(f"    Answer: kandev answer {self.session_id} TEXT  (or {way})", dim=True))
             return
         for option in asked.get("options") or []:
             name, id = line_of(option.get("name", "")), line_of(option.get("option_id", ""))
@@ -106,7 +122,7 @@ class Transcript:
         self.line(paint(f"    Answer: {answer}  (or --allow, --reject)", dim=True))
 
 
-def _waits(message: Piece) -> bool:
+def waits(message: Piece) -> bool:
     pending = (message.get("metadata") or {}).get("status", "pending") == "pending"
     return message.get("type") in ("permission_request", "clarification_request") and pending
 
@@ -120,7 +136,7 @@ def _tool_or_other(message: Piece) -> str:
             return (
                 f"{paint('tool', 'cyan')}: {line_of(content)} {paint(f'[{status}]', TOOL_ENDS.get(status))}"
             )
-        case "permission_request" if _waits(message):
+        case "permission_request" if waits(message):
             return f"{paint('permission', 'yellow', bold=True)}: {line_of(content)}"
         case "permission_request":
             return f"{paint('permission', 'yellow')}: {line_of(content)}: {line_of(_outcome(asked))}"
@@ -132,14 +148,10 @@ def _tool_or_other(message: Piece) -> str:
             return paint(f"error: {clean(content)}", "red")
         case "status":
             return paint(f"· {clean(content)}", "yellow")
-        case "clarification_request" if _waits(message):
+        case "clarification_request" if waits(message):
             return f"{paint('question', 'yellow', bold=True)}: {line_of(content)}"
         case "clarification_request":
-            answer = f" by {line_of(asked['by'])}" if asked.get("by") else ""
-            answer += f": {line_of(asked['answer'])}" if asked.get("answer") else ""
-            return (
-                f"{paint('question', 'yellow')}: {line_of(content)}: {line_of(asked.get('status'))}{answer}"
-            )
+            return f"{paint('question', 'yellow')}: {line_of(content)}: {settlement(message)}"
     return ""
 
 
