@@ -84,7 +84,8 @@ def test_the_fate_of_a_waiting_message_can_be_asked_by_an_end_of_its_id(
 
     assert "It waits" in kandev("message", "status", "abcd").out
     unknown = kandev("message", "status", "wxyz")
-    assert (unknown.code, unknown.err) == (1, "kandev: entry not found\n")
+    assert (unknown.code, "No entry 'wxyz' is known" in unknown.err) == (1, True)
+    assert "for its whole id" in unknown.err
 
 
 @pytest.mark.parametrize(

@@ -148,12 +148,30 @@ def test_a_message_that_is_not_sent_yet_says_how_to_follow_it(kandev: Kandev, wa
 def test_an_entry_that_does_not_wait_is_named_and_nothing_is_asked(
     kandev: Kandev, waiting: FakeBackend, words: tuple[str, ...]
 ) -> None:
+    def unknown(_: Payload) -> Payload:
+        raise Refusal("NOT_FOUND", "entry not found")
+
+    waiting.answers["message.status"] = unknown
     ran = kandev("queue", words[0], "aa11", *words[1:])
 
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == f"kandev: No entry 'x' waits; look with `kandev queue list {SESSION}`.\n"
     changes = {name for name, _ in waiting.asked if name.startswith("message.queue.")}
     assert changes == {"message.queue.get"}
+
+
+@pytest.mark.parametrize("words", [("edit", "entry_gone", "text"), ("remove", "entry_gone")])
+def test_the_fate_of_an_entry_that_waits_no_more_is_told(
+    kandev: Kandev, waiting: FakeBackend, words: tuple[str, ...]
+) -> None:
+    waiting.answers["message.status"] = {"state": "removed", "by": "user", "at": "2026"}
+
+    ran = kandev("queue", words[0], "aa11", *words[1:])
+
+    fate = "It was taken out of the queue by user."
+    where = f"The entry entry_gone does not wait in the queue of {SESSION}."
+    assert (ran.code, ran.err) == (1, f"kandev: {where} {fate}\n")
+    assert waiting.payloads("message.status") == [{"entry_id": "entry_gone"}]
 
 
 def test_an_end_that_fits_two_entries_names_neither(kandev: Kandev, waiting: FakeBackend) -> None:

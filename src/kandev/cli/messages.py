@@ -11,7 +11,7 @@ import click
 
 from kandev.cli import naming
 from kandev.cli.client import Client, client_command, text_or_stdin
-from kandev.cli.failures import Refused
+from kandev.cli.failures import Failed, Refused
 from kandev.cli.output import clean, paint
 from kandev.cli.transcript import background, sender, settlement, waits
 
@@ -139,5 +139,8 @@ def _fate(client: Client, text: str) -> dict[str, Any]:
         try:
             chosen = naming.pick("entry", text, waiting)["id"]
         except naming.Unknown:
-            raise error from None
+            raise Failed(
+                f"No entry {text!r} is known, and none that waits is named so. The fate of one that waits no "
+                "more is told for its whole id, as `kandev message send` printed it."
+            ) from None
     return client.call("message.status", {"entry_id": chosen})

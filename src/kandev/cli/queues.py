@@ -11,7 +11,8 @@ import click
 
 from kandev.cli import naming
 from kandev.cli.client import Client, client_command, text_or_stdin
-from kandev.cli.failures import Failed
+from kandev.cli.failures import Failed, Refused
+from kandev.cli.messages import FATES
 from kandev.cli.output import COLOURS, age_of, first_words, line_of, paint, shown_id
 
 TARGET = click.argument("target", metavar="SESSION|TASK")
@@ -155,7 +156,7 @@ def _counted(number: int) -> str:
 def move(client: Client, target: str, entry: str, place: int) -> None:
     """Move a waiting message to PLACE, counted from 0; the others keep their order."""
     id, waiting = _waiting(client, target)
-    chosen = _chosen(id, waiting, entry)
+    chosen = _chosen(client, id, waiting, entry)
     ids = [each["id"] for each in waiting if each["id"] != chosen]
     ids.insert(place, chosen)
     answer = client.call("message.queue.reorder", {"session_id": id, "entry_ids": ids})
@@ -239,11 +240,26 @@ def _waiting(client: Client, target: str) -> tuple[str, list[Thing]]:
 def _entry(client: Client, target: str, text: str) -> tuple[str, str]:
     """The ids of session and entry. Raises Failed when no such entry waits."""
     id, waiting = _waiting(client, target)
-    return id, _chosen(id, waiting, text)
+    return id, _chosen(client, id, waiting, text)
 
 
-def _chosen(session_id: str, waiting: list[Thing], text: str) -> str:
+def _chosen(client: Client, session_id: str, waiting: list[Thing], text: str) -> str:
     try:
         return str(naming.pick("entry", text, waiting)["id"])
     except naming.Unknown:
+        fate = _fate(client, text)
+        if fate:
+            raise Failed(f"The entry {text} does not wait in the queue of {session_id}. {fate}") from None
         raise Failed(f"No entry {text!r} waits; look with `kandev queue list {session_id}`.") from None
+
+
+def _fate(client: Client, text: str) -> str:
+    """What became of an entry that is named whole; empty when there is none."""
+    try:
+        told = client.call("message.status", {"entry_id": text})
+    except Refused as error:
+        if error.code == "NOT_FOUND":
+            return ""
+        raise
+    state = str(told.get("state"))
+    return FATES.get(state, state).format(by=line_of(told.get("by") or "somebody"))
