@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kandev.cli.output import COLOURS, clean, line_of, paint
+from kandev.cli.output import COLOURS, clean, line_of, paint, shown_id
 
 LABELS = {
     ("user", "message"): ("you", "blue"),
@@ -26,7 +26,9 @@ def sender(message: Piece) -> str | None:
     metadata = message.get("metadata") or {}
     by = metadata.get("queued_by", "user")
     if by == "agent":
-        return f"the agent of {metadata.get('sender_task_id', 'another task')}"
+        id, title = metadata.get("sender_task_id"), line_of(metadata.get("sender_title") or "")
+        task = shown_id(id) if id else "another task"
+        return f"the agent of {title} ({task})" if title else f"the agent of {task}"
     return str(by) if by in ("workflow", "automation") else None
 
 
