@@ -132,6 +132,26 @@ def test_a_task_is_changed(
     assert kandev("task", *words, "--json").json["success"] is True
 
 
+@pytest.mark.parametrize(
+    ("pending", "step", "said"),
+    [
+        (None, "Done", "is in Done."),
+        (None, "In Progress", "was in In Progress already."),
+        (
+            {"workflow_step_id": "s2"},
+            "In Progress",
+            "was in In Progress already; the move that waited for the end of the turn is withdrawn.",
+        ),
+    ],
+)
+def test_a_move_says_what_it_changed(
+    kandev: Kandev, backend: FakeBackend, pending: Payload | None, step: str, said: str
+) -> None:
+    backend.answers |= {"task.move": {"success": True}, "task.get": a_task(pending_move=pending)}
+
+    assert kandev("task", "move", TASK, step).out == f"Task {TASK} {said}\n"
+
+
 def test_a_task_is_shown_with_its_sessions(kandev: Kandev, backend: FakeBackend) -> None:
     people, programs = kandev("task", "show", "aa11"), kandev("task", "show", "aa11", "--json")
 

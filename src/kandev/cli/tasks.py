@@ -149,7 +149,12 @@ def move(client: Client, task_id: str, step: str, position: int | None) -> None:
     wanted = naming.pick("step", step, flow["steps"], "name")
     payload = {"id": found["id"], "workflow_step_id": wanted["id"], "position": position}
     answer = client.call("task.move", payload)
-    _changed(client, {"id": found["id"], **answer}, f"is in {wanted['name']}")
+    there = position is None and wanted["id"] == found["workflow_step_id"]
+    what = f"was in {wanted['name']} already" if there else f"is in {wanted['name']}"
+    withdrawn = (
+        "; the move that waited for the end of the turn is withdrawn" if found.get("pending_move") else ""
+    )
+    _changed(client, {"id": found["id"], **answer}, what + withdrawn)
 
 
 @task.command()
