@@ -42,7 +42,7 @@ def test_several_or_no_open_permissions_have_to_be_named(kandev: Kandev, backend
     assert kandev("permission", "answer", "aa11").code == 2
 
     backend.answers["message.list"] = paged([])
-    assert kandev("permission", "list", "aa11").out == "Nothing waits for an answer.\n"
+    assert kandev("permission", "list", "aa11").out == "No request for permission waits.\n"
     assert (
         "No request waits for an answer; `kandev permission list` shows those that do."
         in kandev("permission", "answer", "aa11", "--reject").err
@@ -83,3 +83,15 @@ def test_a_task_stands_for_the_session_that_asks(kandev: Kandev, backend: FakeBa
 
     assert kandev("permission", "answer", TASK, "--reject").code == 0
     assert backend.payloads("permission.respond")[0]["session_id"] == OLD_SESSION
+
+
+def test_a_list_without_requests_tells_of_an_open_question(kandev: Kandev, backend: FakeBackend) -> None:
+    asking = a_session(questions=[{"pending_id": "p1", "prompt": "Which one?"}])
+    backend.answers |= {"message.list": paged([]), "session.get": asking}
+
+    said = kandev("permission", "list", SESSION).out.splitlines()
+
+    assert said == [
+        "No request for permission waits.",
+        f"A question is open; `kandev answer {SESSION}` shows it.",
+    ]

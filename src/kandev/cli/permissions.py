@@ -18,7 +18,7 @@ ALLOWING = ("allow_once", "allow_always")
 
 @click.group()
 def permission() -> None:
-    """List and answer what agents want to be allowed."""
+    """List and answer what agents want to be allowed; their questions are for `kandev answer`."""
 
 
 @permission.command("list")
@@ -26,11 +26,14 @@ def permission() -> None:
 @client_command
 def list_permissions(client: Client, target: str) -> None:
     """List the open requests of a session."""
-    waiting = _open(client, naming.session_or_task(client, target, naming.asks, naming.works)["id"])
+    session = naming.session_or_task(client, target, naming.asks, naming.works)
+    waiting = _open(client, session["id"])
     if client.out.data({"requests": waiting}):
         return
     rows = ((w["request_id"], w["title"], _options(w)) for w in waiting)
-    client.out.table(("request", "title", "options"), rows, "Nothing waits for an answer.")
+    client.out.table(("request", "title", "options"), rows, "No request for permission waits.")
+    if session.get("questions"):
+        client.out.say(f"A question is open; `kandev answer {session['id']}` shows it.")
 
 
 @permission.command()

@@ -41,7 +41,7 @@ def answer(
 ) -> None:
     """Answer the question of an agent with TEXT (- reads it from stdin) or an offered option.
 
-    Without an answer: show what is asked.
+    Without an answer: show what is asked. What agents want to be allowed is for `kandev permission`.
     """
     if reject and (text is not None or options):
         raise click.UsageError("Give --reject, or an answer; not both.")
