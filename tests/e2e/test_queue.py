@@ -66,5 +66,5 @@ async def test_a_queue_is_arranged_paused_over_a_crash_and_let_go(kandev: Kandev
     again = await run(kandev, "queue", "remove", task_id, second)
     assert (again.code, again.err) == (
         1,
-        f"kandev: No entry '{second}' waits; look with `kandev queue list {session_id}`.\n",
+        f"kandev: The entry {second} does not wait in the queue of {session_id}. The agent has it.\n",
     )
