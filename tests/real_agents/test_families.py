@@ -106,7 +106,7 @@ async def test_a_real_agent_queues_for_and_then_interrupts_its_real_child_in_mid
 
 async def told(model: ScriptedModel, text: str) -> dict[str, Any]:
     """What the child's agent asked its model when it had got this message."""
-    return await model.log.seen(lambda asked: asked.get("user", "").endswith(f"</kandev-message> {text}"))
+    return await model.log.seen(lambda asked: asked.get("user", "").strip() == text)
 
 
 async def in_order(child: Work, parent: Work, first: str) -> None:
