@@ -15,7 +15,7 @@ from unittest.mock import patch
 from kandev.core import decide, reports, sending, task, workflow
 from kandev.core.effects import Note, Prompt, Reply, Teardown
 from kandev.core.errors import StoreFault
-from kandev.core.inputs import Asleep, Ended, Gone, Refused, Send, Taken
+from kandev.core.inputs import Asleep, CancelFailed, Ended, Gone, Refused, Send, Taken
 from kandev.core.session import Launch, Session
 from kandev.core.steps import Step
 from kandev.core.views import owed
@@ -215,6 +215,17 @@ def _interrupts_whatever_runs() -> contextlib.AbstractContextManager[Any]:
     return patch.object(sending, "_takes_the_place", lambda s, given: True)
 
 
+def _a_failed_cancel_keeps_its_promise() -> contextlib.AbstractContextManager[Any]:
+    """An interrupt whose cancel failed goes on being first: its sender is told nothing."""
+
+    def cancel_failed(s: Session, given: CancelFailed) -> Step:
+        after, notes = really(s, given)
+        return replace(after, jumps=s.jumps), notes
+
+    really = reports.cancel_failed
+    return patch.dict(decide._HANDLERS, {CancelFailed: cancel_failed})
+
+
 def _interrupts_park() -> contextlib.AbstractContextManager[Any]:
     """The end of an interrupted turn parks what waits behind."""
 
@@ -276,6 +287,7 @@ BUGS: dict[str, Plant] = {
     "deaf while it dozes": _deaf_while_it_dozes,
     "asleep whatever agentctl says": _asleep_whatever_agentctl_says,
     "interrupts whatever runs": _interrupts_whatever_runs,
+    "a failed cancel keeps its promise": _a_failed_cancel_keeps_its_promise,
     "interrupts park": _interrupts_park,
     "sent when it is stored": _sent_when_it_is_stored,
 }

@@ -19,7 +19,7 @@ from tests.simulation.planted import BUGS
 ROOT = Path(__file__).parents[2]
 SCHEDULES = int(os.environ.get("TEST_SCHEDULES", "2000"))
 """About a minute of one core; `python -m tests.simulation --schedules N` plays as many as you let it."""
-FOUND_WITHIN = 8000
+FOUND_WITHIN = 1500
 DEADLINE_S = 600.0
 
 

@@ -23,7 +23,7 @@ from kandev.core.effects import (
 )
 from kandev.core.machines import WIRE_MOVES
 from kandev.core.records import Notification, SessionRecord
-from kandev.core.session import Answer, Launch, Outcome, Session, TurnRef
+from kandev.core.session import Answer, Launch, Outcome, Phase, Session, TurnRef
 from kandev.core.steps import FELL_ASLEEP
 from kandev.core.views import turn_id, wire_state
 from kandev.ports.store import Tx
@@ -123,6 +123,7 @@ class Watcher:
             self._noted(before, after, note)
         if after.turn and after.turn.ending:
             self._intents.add(after.turn.ref)
+        self._promises(before, after)
         if after.launch is Launch.DOZING:
             self._dozed.add(after.execution)
         self._answers |= {(p.request, p.answer) for p in after.permissions if p.answer}
@@ -136,6 +137,13 @@ class Watcher:
             self.resumes[after.id] += 1
         self.values[after.id] = after
         self._entries_agree(after)
+
+    def _promises(self, before: Session, after: Session) -> None:
+        """Where a turn that we wanted to end goes on after all, nothing is promised its place."""
+        same = before.turn is not None and after.turn is not None and before.turn.ref == after.turn.ref
+        goes_on = same and before.phase is Phase.CANCELLING and after.phase is not Phase.CANCELLING
+        kept = after.jumps if goes_on and after.launch is Launch.READY else ()
+        self.holds(not kept, "promises", f"{kept} wait for the end of a turn that goes on")
 
     def _noted(self, before: Session, after: Session, note: Note) -> None:
         match note:
