@@ -135,10 +135,10 @@ MUTANTS = (
     Mutant(
         "a refused entry goes to the end",
         "steps",
-        "tuple(sorted((*s.queue, *s.turn.entries), key=lambda e: e.place))",
+        "in_places((*s.queue, *s.turn.entries))",
         "(*s.queue, *s.turn.entries)",
     ),
-    Mutant("a refused entry is lost", "steps", "(*s.queue, *s.turn.entries), key", "s.queue, key"),
+    Mutant("a refused entry is lost", "steps", "in_places((*s.queue, *s.turn.entries))", "s.queue"),
     Mutant("refusals without end", "reports", "if refusals <= RETRIES:", "if True:"),
     Mutant(
         "the first failed launch is no failure",
@@ -243,7 +243,7 @@ MUTANTS = (
     ),
     Mutant(
         "a claimed entry can be removed",
-        "queueing",
+        "steps",
         "next((e for e in s.queue if e.id == entry), None)",
         "next((e for e in (*s.queue, *in_turn(s)) if e.id == entry), None)",
     ),

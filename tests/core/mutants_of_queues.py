@@ -134,7 +134,7 @@ MUTANTS_OF_QUEUES = (
     Mutant(
         "a stop leaves a question open",
         "asks",
-        's, unasked = dropped(s, "cancelled", given.by)\n    over',
+        "s, unasked = dropped(s, given.by)\n    over",
         "unasked = ()\n    over",
     ),
     Mutant(

@@ -48,7 +48,7 @@ def _cancel_before_a_turn(s: Session, given: Cancel) -> Step:
     starts = wire_state(s) == "STARTING"
     if s.launch is Launch.CLOSING and not starts:
         return s, (Reply(given.ask, "not_running", NOT_RUNNING),)
-    s, unasked = dropped(s, "cancelled", given.by)
+    s, unasked = dropped(s, given.by)
     if unasked:
         s = replace(s, parked=CANCELLED_BY_A_PERSON if s.queue else s.parked)
     if not (batch(s) or s.retry):
@@ -70,7 +70,7 @@ def stop(s: Session, given: Stop) -> Step:
         return s, (Reply(given.ask, "not_running"),)
     told = replies(s.turn.asks if s.turn else (), "stopped")
     shut = closed(s.permissions, s, "stop")
-    s, unasked = dropped(s, "cancelled", given.by)
+    s, unasked = dropped(s, given.by)
     over: tuple[Note, ...] = ()
     turn = s.turn
     if turn is not None and turn.taken:

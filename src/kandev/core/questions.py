@@ -20,7 +20,7 @@ from kandev.core.effects import (
 from kandev.core.inputs import AskPerson, QuestionDone, QuestionLeft, QuestionReport, Respond
 from kandev.core.sending import LEFT_BY_RESUME_ONLY, ends_silently
 from kandev.core.session import Entry, Launch, Outcome, Question, Session
-from kandev.core.steps import Step, replies
+from kandev.core.steps import Step, in_places, replies
 from kandev.core.views import wire_state
 
 AT_ONCE: Final = 20
@@ -73,7 +73,7 @@ def _next_prompt(s: Session, question: Question, entry: Entry) -> Step:
     s = replace(
         s,
         questions=tuple(q for q in s.questions if q.id != question.id),
-        queue=tuple(sorted((*s.queue, entry), key=lambda e: e.place)),
+        queue=in_places((*s.queue, entry)),
         jumps=(*s.jumps, entry.id),
         outcome=Outcome.OPEN if s.outcome is Outcome.COMPLETED else s.outcome,
     )
@@ -92,7 +92,8 @@ def stale(s: Session, given: QuestionReport) -> bool:
 
 def left(s: Session, given: QuestionLeft) -> Step:
     """Still open: a late answer is the next prompt."""
-    return _with(s, given.question, waits=False), ()
+    questions = tuple(replace(q, waits=False) if q.id == given.question else q for q in s.questions)
+    return replace(s, questions=questions), ()
 
 
 def done(s: Session, given: QuestionDone) -> Step:
@@ -107,8 +108,8 @@ def done(s: Session, given: QuestionDone) -> Step:
     if given.served is None:
         return without, (*replies(entry.asks, "unknown"), Fate(entry.id, "unknown", question.turn))
     if s.outcome in LEFT_BY_RESUME_ONLY or s.launch is Launch.LOST:
-        waiting = tuple(sorted((*s.queue, replace(entry, asks=())), key=lambda e: e.place))
-        return replace(without, queue=waiting), replies(entry.asks, "queued")
+        queue = in_places((*s.queue, replace(entry, asks=())))
+        return replace(without, queue=queue), replies(entry.asks, "queued")
     return _next_prompt(s, question, entry)
 
 
@@ -125,10 +126,3 @@ def expired(s: Session, question: str) -> Step:
     """Nobody answered in all that time."""
     s = replace(s, questions=tuple(q for q in s.questions if q.id != question))
     return s, (QuestionClosed(question, "expired"), Review())
-
-
-def _with(s: Session, question: str, *, waits: bool) -> Session:
-    return replace(
-        s,
-        questions=tuple(replace(q, waits=waits) if q.id == question else q for q in s.questions),
-    )

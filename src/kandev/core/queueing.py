@@ -9,8 +9,8 @@ from typing import Final
 from kandev.core.effects import Edited, Fate, Note, Placed, Reply, Review
 from kandev.core.inputs import AutoRun, Clear, Drain, Edit, Park, Remove, Reorder
 from kandev.core.session import Entry, Launch, Outcome, Session
-from kandev.core.steps import NOT_PROVEN_GONE, Step, replies
-from kandev.core.views import asks_a_person, held, in_turn, wire_state
+from kandev.core.steps import NOT_PROVEN_GONE, Step, elsewhere, replies, waiting
+from kandev.core.views import asks_a_person, held, wire_state
 
 TAKEN_OUT: Final = "The message was taken out of the queue before an agent had it."
 """What its sender hears, who still waited."""
@@ -18,9 +18,9 @@ TAKEN_OUT: Final = "The message was taken out of the queue before an agent had i
 
 def remove(s: Session, given: Remove) -> Step:
     """One entry, by name."""
-    found = _waiting(s, given.entry)
+    found = waiting(s, given.entry)
     if found is None:
-        return s, (Reply(given.ask, _elsewhere(s, given.entry)),)
+        return s, (Reply(given.ask, elsewhere(s, given.entry)),)
     s, told = _taken_out(s, (found,), given.by)
     return s, (*told, Reply(given.ask, "ok"))
 
@@ -48,9 +48,9 @@ def _taken_out(s: Session, entries: tuple[Entry, ...], by: str) -> Step:
 
 def edit(s: Session, given: Edit) -> Step:
     """Its words are in the store; here only whether they may still change."""
-    found = _waiting(s, given.entry)
+    found = waiting(s, given.entry)
     if found is None:
-        return s, (Reply(given.ask, _elsewhere(s, given.entry)),)
+        return s, (Reply(given.ask, elsewhere(s, given.entry)),)
     return s, (Edited(given.entry, given.content), Reply(given.ask, "ok"))
 
 
@@ -106,11 +106,3 @@ def park(s: Session, given: Park) -> Step:
     if any(e.id not in s.jumps for e in s.queue):
         s = replace(s, parked=s.parked or given.reason)
     return s, (Reply(given.ask, "ok"),)
-
-
-def _waiting(s: Session, entry: str) -> Entry | None:
-    return next((e for e in s.queue if e.id == entry), None)
-
-
-def _elsewhere(s: Session, entry: str) -> str:
-    return "claimed" if any(e.id == entry for e in in_turn(s)) else "not_found"

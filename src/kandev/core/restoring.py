@@ -28,7 +28,7 @@ def restored(before: Session) -> Step:
     """The value as it is from now on, which owes nothing, and what is to be written with it."""
     s = recovered(before)
     s = replace(_held(s), jumps=(), retry=False, refusals=0, resuming=False)
-    s, notes = dropped(s, "cancelled")
+    s, notes = dropped(s)
     if s.launch is not Launch.ABSENT:
         s, over = decide(replace(s, launch=Launch.CLOSING, closing=WHY), Gone(s.execution))
         s, notes = _held(s), (*notes, *over)

@@ -11,7 +11,16 @@ from typing import Final
 from kandev.core.effects import Enqueued, Fate, Note, Reply
 from kandev.core.inputs import Send, SendNow
 from kandev.core.session import Entry, Launch, Outcome, Session
-from kandev.core.steps import COMPLETED, NOT_PROVEN_GONE, Step, ending, replies
+from kandev.core.steps import (
+    COMPLETED,
+    NOT_PROVEN_GONE,
+    Step,
+    elsewhere,
+    ending,
+    in_places,
+    replies,
+    waiting,
+)
 from kandev.core.views import asks_a_person, batch, coming_turn, held, in_turn, wire_state
 
 LEFT_BY_RESUME_ONLY: Final = (Outcome.FAILED, Outcome.CANCELLED)
@@ -24,9 +33,7 @@ def send(s: Session, given: Send) -> Step:
     if known := next((e for e in (*s.queue, *in_turn(s)) if e.id == given.entry.id), None):
         return _joined(s, given.ask, known)
     if s.outcome in LEFT_BY_RESUME_ONLY:
-        state = wire_state(s)
-        sentence = f"The session is {state}: resume it before sending a message."
-        return s, (Reply(given.ask, "rejected", sentence, {"state": state}),)
+        return s, (_rejected(s, given.ask),)
     older = _replaced(s, given.entry)
     idle, jumps = _is_idle(s), _jumps(s, given)
     at_once = jumps and idle and given.entry.by == "person"
@@ -36,6 +43,12 @@ def send(s: Session, given: Send) -> Step:
         sentence = f"The session's queue is full ({size} of {given.limit}): wait for it or remove an entry."
         return s, (Reply(given.ask, "queue_full", sentence, details),)
     return _enqueued(s, given, older, waits=jumps or idle, jumps=jumps)
+
+
+def _rejected(s: Session, ask: str) -> Reply:
+    state = wire_state(s)
+    sentence = f"The session is {state}: resume it before sending a message."
+    return Reply(ask, "rejected", sentence, {"state": state})
 
 
 def _is_idle(s: Session) -> bool:
@@ -88,7 +101,7 @@ def _enqueued(s: Session, given: Send, older: Entry | None, *, waits: bool, jump
     ahead = _ahead(s, jumps and given.interrupt is not None)
     s = replace(
         s,
-        queue=tuple(sorted((*(e for e in s.queue if e is not older), entry), key=lambda e: e.place)),
+        queue=in_places((*(e for e in s.queue if e is not older), entry)),
         places=max(s.places, place),
         parked=parked,
         outcome=s.outcome if waits_for_good else Outcome.OPEN,
@@ -132,25 +145,22 @@ def _joined(s: Session, ask: str, known: Entry) -> Step:
 
 def send_now(s: Session, given: SendNow) -> Step:
     """Like an interrupt, by a person, of the turn that is current now; the queue runs by itself again."""
-    found = next((e for e in s.queue if e.id == given.entry), None)
+    found = waiting(s, given.entry)
     if found is None:
-        claimed = any(e.id == given.entry for e in in_turn(s))
-        return s, (Reply(given.ask, "claimed" if claimed else "not_found"),)
+        return s, (Reply(given.ask, elsewhere(s, given.entry)),)
     if s.outcome in LEFT_BY_RESUME_ONLY:
-        state = wire_state(s)
-        sentence = f"The session is {state}: resume it before sending a message."
-        return s, (Reply(given.ask, "rejected", sentence, {"state": state}),)
+        return s, (_rejected(s, given.ask),)
     if s.launch is Launch.LOST:
         sentence = "The session's old process is not proven gone: end it by hand, then send."
         return s, (Reply(given.ask, "conflict", sentence),)
-    waiting = replace(found, asks=(*found.asks, given.ask))
+    asked = replace(found, asks=(*found.asks, given.ask))
     s = replace(
         s,
         auto_run=True,
         parked=None,
         retry=False,
         outcome=Outcome.OPEN,
-        queue=tuple(waiting if e is found else e for e in s.queue),
+        queue=tuple(asked if e is found else e for e in s.queue),
         jumps=(*(id for id in _ahead(s, True) if id != found.id), found.id),
     )
     return ends_silently(s)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final
 
 from kandev.core.effects import Note, PermissionClosed, QuestionClosed, Reply
 from kandev.core.session import Answer, Ending, Entry, Permission, Session
+from kandev.core.views import in_turn
 
 Step = tuple[Session, tuple[Note, ...]]
 
@@ -35,7 +36,7 @@ def silent(entries: Iterable[Entry]) -> tuple[Entry, ...]:
 
 def ending(s: Session, why: Ending, by: str | None = None) -> Step:
     """Record the intent. Everything that the turn asked is answered as cancelled."""
-    s, unasked = dropped(s, "cancelled", by)
+    s, unasked = dropped(s, by)
     if s.turn is None:
         return s, unasked
     permissions = tuple(replace(p, answer=p.answer or Answer()) for p in s.permissions)
@@ -44,17 +45,32 @@ def ending(s: Session, why: Ending, by: str | None = None) -> Step:
     return replace(s, turn=turn, permissions=permissions), unasked
 
 
-def dropped(s: Session, outcome: Literal["cancelled", "expired"], by: str | None = None) -> Step:
+def dropped(s: Session, by: str | None = None) -> Step:
     """Nobody is asked any more. An answer that is in hand stays there until its way is known."""
     kept = tuple(q for q in s.questions if q.answer is not None)
-    told = tuple(QuestionClosed(q.id, outcome, by) for q in s.questions if q.answer is None)
+    told = tuple(QuestionClosed(q.id, "cancelled", by) for q in s.questions if q.answer is None)
     return replace(s, questions=kept), told
+
+
+def in_places(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """A queue of them: the order in which they came, or were put."""
+    return tuple(sorted(entries, key=lambda e: e.place))
+
+
+def waiting(s: Session, entry: str) -> Entry | None:
+    """The entry of this id, if it waits."""
+    return next((e for e in s.queue if e.id == entry), None)
+
+
+def elsewhere(s: Session, entry: str) -> str:
+    """What is answered about an entry that does not wait."""
+    return "claimed" if any(e.id == entry for e in in_turn(s)) else "not_found"
 
 
 def give_back(s: Session) -> Session:
     """Certainly not taken: every entry returns to its old place, and the turn carries none."""
     assert s.turn is not None
-    queue = tuple(sorted((*s.queue, *s.turn.entries), key=lambda e: e.place))
+    queue = in_places((*s.queue, *s.turn.entries))
     return replace(s, queue=queue, turn=replace(s.turn, entries=()))
 
 

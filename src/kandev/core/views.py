@@ -64,11 +64,6 @@ def asks_a_person(s: Session) -> bool:
     return any(q.answer is None for q in s.questions)
 
 
-def holds_workflow(s: Session) -> bool:
-    """The work is not over with its turn: an answer goes on with it."""
-    return asks_a_person(s)
-
-
 def held(s: Session) -> str | None:
     """Why the queue does not run by itself, as far as that is a person's matter."""
     return s.parked or (None if s.auto_run else SWITCHED_OFF)

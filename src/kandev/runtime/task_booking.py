@@ -28,7 +28,7 @@ from kandev.core.inputs import Draft, Input
 from kandev.core.records import SessionRecord
 from kandev.core.session import Entry, Session, TurnRef
 from kandev.core.steps import Step
-from kandev.core.views import holds_workflow, turn_id, wire_state
+from kandev.core.views import asks_a_person, turn_id, wire_state
 from kandev.core.workflow import Moved, Snapshot, enter_id
 from kandev.ports.clock import Ids
 from kandev.ports.store import Tx
@@ -113,7 +113,7 @@ class _Planner:
                 self._take(workflow.turn_opened(self._snapshot(task), by_step=by_step))
                 self.plan.began[turn] = self.task.entered
             case TurnClosed(turn):
-                held = holds_workflow(after)
+                held = asks_a_person(after)  # an answer goes on with the work
                 self._take(workflow.turn_closed(self._snapshot(task), note, self._entered(turn), held=held))
                 self._follow(task, turn)
 
