@@ -11,17 +11,14 @@ from dataclasses import dataclass, replace
 from kandev.core.context_block import strip
 from kandev.core.errors import Conflict, Invalid, StaleVersion
 from kandev.core.inputs import Draft, Send
-from kandev.core.queueing import TAKEN_OUT
 from kandev.core.records import EntryRecord
-from kandev.core.sending import REPLACED
 from kandev.core.session import Entry
 from kandev.ports.store import Tx
 from kandev.usecases import finding
 from kandev.usecases.answers import refuse
 from kandev.usecases.context import Context
+from kandev.usecases.repeats import joined
 from kandev.usecases.wording import delivery_unknown, something
-
-_TRUE_NOW = {"queued": "queued", "claimed": "queued", "delivered": "sent"}
 
 
 @dataclass(frozen=True)
@@ -115,21 +112,9 @@ async def _ask(ctx: Context, wanted: _Wanted, id: str, draft: Draft) -> Added:
 
 
 async def _again(ctx: Context, known: EntryRecord, wanted: _Wanted) -> Added:
-    """The first answer again; an ask still pending is joined."""
+    """What is true of it now; an ask still pending is joined."""
     if known.as_sent != wanted.content:
         raise Conflict("idempotency_key was used for another message: take a new one.")
-    if known.state in ("queued", "claimed"):
-        draft = Draft(known.content, known.message_id, key=known.key)
-        try:
-            return await _ask(ctx, replace(wanted, session_id=known.session_id), known.id, draft)
-        except (StaleVersion, Conflict):
-            # Was it settled between our look and the session's decision, which took it for a new one?
-            settled = await ctx.store.read(lambda tx: tx.entries.get(known.id))
-            if settled is None or settled.state in ("queued", "claimed"):
-                raise
-            known = settled
-    if known.state in ("removed", "replaced"):
-        raise Conflict(TAKEN_OUT if known.state == "removed" else REPLACED)
-    if known.state == "unknown":
-        raise delivery_unknown(known.id)
-    return Added(known.message_id, known.id, _TRUE_NOW.get(known.state, "queued"))
+    there = replace(wanted, session_id=known.session_id)
+    added = await joined(ctx, known, lambda draft: _ask(ctx, there, known.id, draft))
+    return added or Added(known.message_id, known.id, "sent")

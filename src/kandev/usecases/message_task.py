@@ -13,9 +13,7 @@ from kandev.core.context_block import strip
 from kandev.core.effects import Reply
 from kandev.core.errors import Conflict, Forbidden, Internal, Invalid, NotFound, StaleVersion
 from kandev.core.inputs import Ask, Draft, Interrupt, Send
-from kandev.core.queueing import TAKEN_OUT
 from kandev.core.records import EntryRecord
-from kandev.core.sending import REPLACED
 from kandev.core.session import Entry
 from kandev.core.toolbox import SPAWN
 from kandev.core.views import current_turn
@@ -23,11 +21,11 @@ from kandev.ports.store import Tx
 from kandev.usecases import finding
 from kandev.usecases.answers import refuse
 from kandev.usecases.context import Context
+from kandev.usecases.repeats import joined
 from kandev.usecases.talked_to import talked_to
+from kandev.usecases.wording import delivery_unknown
 
 MODES: Final = ("queued", "interrupt")
-UNKNOWN: Final = "Nobody can tell whether the agent got the message."
-_TRUE_NOW: Final = {"delivered": "sent"}
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ async def _ask(ctx: Context, letter: Letter, way: _Way, entry_id: str, draft: Dr
 
     reply = await ctx.sessions.ask(way.session_id, send)
     if reply.status == "unknown":
-        raise _unknown(entry_id)
+        raise delivery_unknown(entry_id)
     if reply.status == "rejected":
         raise _over(reply)
     status = refuse(reply).status
@@ -163,28 +161,9 @@ def _over(reply: Reply) -> Internal:
     )
 
 
-def _unknown(entry_id: str) -> Internal:
-    return Internal(UNKNOWN, {"error": "delivery_unknown", "entry_id": entry_id})
-
-
 async def _again(ctx: Context, letter: Letter, way: _Way, known: EntryRecord, text: str) -> Delivered:
-    """The first answer again; an ask still pending is joined."""
+    """What is true of it now; an ask still pending is joined."""
     if known.as_sent != text:
         raise Conflict("The idempotency_key was used for another message: take a new one.")
-    if known.state in ("queued", "claimed"):
-        draft = Draft(
-            known.content, known.message_id, known.sender_task_id, letter.sender_session_id, known.key
-        )
-        try:
-            return await _ask(ctx, letter, way, known.id, draft)
-        except (StaleVersion, Conflict, Internal):
-            # Was it settled between our look and the session's decision, which took it for a new one?
-            settled = await ctx.store.read(lambda tx: tx.entries.get(known.id))
-            if settled is None or settled.state in ("queued", "claimed"):
-                raise
-            known = settled
-    if known.state in ("removed", "replaced"):
-        raise Conflict(TAKEN_OUT if known.state == "removed" else REPLACED)
-    if known.state == "unknown":
-        raise _unknown(known.id)
-    return Delivered(letter.task_id, known.session_id, _TRUE_NOW.get(known.state, "queued"))
+    delivered = await joined(ctx, known, lambda draft: _ask(ctx, letter, way, known.id, draft))
+    return delivered or Delivered(letter.task_id, known.session_id, "sent")
