@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from kandev.core import decide, reports, sending, task, workflow
-from kandev.core.effects import Note, Prompt, Reply, Teardown
+from kandev.core.effects import Prompt, Reply, Teardown
 from kandev.core.errors import StoreFault
 from kandev.core.inputs import Asleep, CancelFailed, Ended, Gone, Refused, Send, Taken
 from kandev.core.session import Launch, Session
@@ -122,8 +122,9 @@ def _seen_is_forgotten() -> contextlib.AbstractContextManager[Any]:
     """The journal's position is not stored with what it changed."""
 
     def stored(book: Any) -> Any:
-        def booked(tx: Any, record: Any, after: Session, notes: tuple[Note, ...], stamp: Any) -> Any:
-            written = book(tx, record, replace(after, seen=record.value.seen), notes, stamp)
+        def booked(tx: Any, record: Any, decided: Step, stamp: Any, plan: Any) -> Any:
+            after, notes = decided
+            written = book(tx, record, (replace(after, seen=record.value.seen), notes), stamp, plan)
             return replace(written, value=after)
 
         return booked

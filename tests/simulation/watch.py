@@ -24,7 +24,7 @@ from kandev.core.effects import (
 from kandev.core.machines import WIRE_MOVES
 from kandev.core.records import Notification, SessionRecord
 from kandev.core.session import Answer, Launch, Outcome, Phase, Session, TurnRef
-from kandev.core.steps import FELL_ASLEEP
+from kandev.core.steps import FELL_ASLEEP, Step
 from kandev.core.views import turn_id, wire_state
 from kandev.ports.store import Tx
 from tests.simulation.world import World
@@ -107,11 +107,9 @@ class Watcher:
     def watched(self, book: Book) -> Book:
         """`booking.book`, seen from outside."""
 
-        def watching(
-            tx: Tx, record: SessionRecord, after: Session, notes: tuple[Note, ...], stamp: Any
-        ) -> SessionRecord:
-            written = book(tx, record, after, notes, stamp)
-            self._decided(record.value, after, notes)
+        def watching(tx: Tx, record: SessionRecord, decided: Step, stamp: Any, plan: Any) -> SessionRecord:
+            written = book(tx, record, decided, stamp, plan)
+            self._decided(record.value, *decided)
             return written
 
         return watching

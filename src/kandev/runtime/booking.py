@@ -29,13 +29,14 @@ from kandev.core.effects import (
 )
 from kandev.core.records import ExecutionRecord, SessionRecord, TurnRecord
 from kandev.core.session import Launch, Session
+from kandev.core.steps import Step
 from kandev.core.views import execution_status, held, turn_id, waiting_for, wire_state
 from kandev.ports.clock import Ids
 from kandev.ports.store import Tx
 from kandev.runtime.entries import Entries
 from kandev.runtime.pictures import picture
 from kandev.runtime.scribe import Scribe
-from kandev.runtime.task_booking import Plan, book_task, planned
+from kandev.runtime.task_booking import Plan, book_task
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,10 @@ class Stamp:
     queue_max: int
 
 
-def book(
-    tx: Tx, record: SessionRecord, after: Session, notes: tuple[Note, ...], stamp: Stamp
-) -> SessionRecord:
-    """Returns the record as it is stored now. Raises StaleVersion when somebody else wrote."""
-    plan = planned(tx, record, (after, notes), stamp.ids)
+def book(tx: Tx, record: SessionRecord, decided: Step, stamp: Stamp, plan: Plan) -> SessionRecord:
+    """Returns the record as it is stored now. `plan`: what the decision means for the task. Raises
+    StaleVersion when somebody else wrote."""
+    after, notes = decided
     booking = _Booking(tx, record, after, stamp, plan)
     for note in notes:
         booking.note(note)

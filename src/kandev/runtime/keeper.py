@@ -36,10 +36,10 @@ class StoreKeeper:
         stamp = Stamp(self._clock.now(), self._ids, self._deadlines.queue_max)
 
         def write(tx: Tx) -> tuple[SessionRecord, tuple[Note, ...], bool]:
-            (after, notes), owes = followed(tx, record, decided, inputs, self._ids)
+            (after, notes), plan = followed(tx, record, decided, inputs, self._ids)
             if any(isinstance(given, Ask) for given in inputs):
                 _refuse_off_board(tx, record, after)
-            return book(tx, record, after, notes, stamp), notes, owes
+            return book(tx, record, (after, notes), stamp, plan), notes, plan.owes
 
         written, notes, owes = await self._store.write(write, self._deadlines.commit_s)
         if owes:

@@ -15,6 +15,7 @@ from kandev.core.restoring import numbered, restored
 from kandev.core.views import needs_actor, wire_state
 from kandev.ports.store import Tx
 from kandev.runtime.booking import Stamp, book
+from kandev.runtime.task_booking import planned
 
 NOTE: Final = "restored"
 """In the store from a restore until the first start behind it."""
@@ -46,9 +47,10 @@ def settle(tx: Tx, seen: Seen, stamp: Stamp) -> int:
     count = 0
     for record in list(_sessions(tx)):
         count += needs_actor(record.value)
-        after, notes = restored(record.value)
-        changed = notes or after != record.value
-        written = book(tx, record, after, notes, stamp) if changed else record
+        decided = after, notes = restored(record.value)
+        written = record
+        if notes or after != record.value:
+            written = book(tx, record, decided, stamp, planned(tx, record, decided, stamp.ids))
         value = numbered(written.value, seen.executions.get(written.id, 0))
         if value != written.value:
             tx.sessions.update(replace(written, value=value, state=wire_state(value)))

@@ -58,15 +58,15 @@ class Plan:
 
 def followed(
     tx: Tx, record: SessionRecord, decided: Step, inputs: Sequence[Input], ids: Ids
-) -> tuple[Step, bool]:
-    """The decision together with what follows from it for this session, and whether its task then owes
-    something to others."""
+) -> tuple[Step, Plan]:
+    """The decision together with what follows from it for this session, and what all of it means for the
+    task."""
     follow: dict[TurnRef, Follow] = {}
     while True:
         plan = planned(tx, record, decided, ids)
         fresh = {turn: then for turn, then in plan.follow.items() if turn not in follow}
         if not fresh or not inputs:
-            return decided, plan.owes
+            return decided, plan
         # One at a time: what follows the first end changes what comes behind it.
         turn, then = next(iter(fresh.items()))
         follow[turn] = then
