@@ -1,10 +1,12 @@
-"""Errors by whose fault they are. The gateway has one table that turns them into codes.
+"""Errors by whose fault they are, and the code that each has at every door (`CODES`).
 
 Not here: outcomes that are no errors (`queued`, `not_running`): those are results.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, Literal
+
+Code = Literal["VALIDATION_ERROR", "NOT_FOUND", "FORBIDDEN", "CONFLICT", "INTERNAL_ERROR"]
 
 
 class KandevError(Exception):
@@ -59,3 +61,15 @@ class StaleVersion(StoreFault):
 
 class Internal(KandevError):
     """Answered as INTERNAL_ERROR with exactly this sentence: only the two cases that the contract names."""
+
+
+# An agent's fault that a use case hands on is the present state of the world, in its own sentence. What is
+# not here (a fault of the store) is told by an id that is in the log.
+CODES: Final[tuple[tuple[type[KandevError], Code], ...]] = (
+    (Invalid, "VALIDATION_ERROR"),
+    (NotFound, "NOT_FOUND"),
+    (Forbidden, "FORBIDDEN"),
+    (Conflict, "CONFLICT"),
+    (AgentFault, "CONFLICT"),
+    (Internal, "INTERNAL_ERROR"),
+)

@@ -41,20 +41,14 @@ class Leaving(Exception):
     """The backend ends before the answer is there; what was asked for may still be done."""
 
 
-# First match counts, so a class stands before the ones it derives from. An agent's fault that a use case
-# hands on is the present state of the world, in its own sentence.
+# First match counts, so a class stands before the ones it derives from.
 CODES: Final[tuple[tuple[type[Exception], Code], ...]] = (
     (Malformed, "BAD_REQUEST"),
     (BadRequest, "BAD_REQUEST"),
     (BadPayload, "VALIDATION_ERROR"),
     (UnknownAction, "UNKNOWN_ACTION"),
     (Unauthorized, "UNAUTHORIZED"),
-    (errors.Invalid, "VALIDATION_ERROR"),
-    (errors.NotFound, "NOT_FOUND"),
-    (errors.Forbidden, "FORBIDDEN"),
-    (errors.Conflict, "CONFLICT"),
-    (errors.AgentFault, "CONFLICT"),
-    (errors.Internal, "INTERNAL_ERROR"),
+    *errors.CODES,
 )
 
 

@@ -1,7 +1,6 @@
 """What an agent hears of an error: `[CODE] sentence`.
 
-The codes are those of the public doors (`kandev.gateway.errors`); an agent reads the text, so code and
-sentence stand in it.
+The codes are those of the public doors; an agent reads the text, so code and sentence stand in it.
 """
 
 import json
@@ -24,18 +23,13 @@ CODES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (Malformed, "BAD_REQUEST"),
     (BadPayload, "VALIDATION_ERROR"),
     (UnknownAction, "UNKNOWN_ACTION"),
-    (errors.Invalid, "VALIDATION_ERROR"),
-    (errors.NotFound, "NOT_FOUND"),
-    (errors.Forbidden, "FORBIDDEN"),
-    (errors.Conflict, "CONFLICT"),
-    (errors.AgentFault, "CONFLICT"),
-    (errors.Internal, "INTERNAL_ERROR"),
+    *errors.CODES,
 )
 
 
 def texts(error: Exception, tool: str) -> tuple[str, ...]:
     """The sentence, and behind it what a program may want to know of the refusal, as JSON."""
-    details = getattr(error, "details", None) if isinstance(error, errors.KandevError) else None
+    details = error.details if isinstance(error, errors.KandevError) else None
     sentence = told(error, tool)
     return (sentence, json.dumps(details, ensure_ascii=False)) if details else (sentence,)
 
